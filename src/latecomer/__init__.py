@@ -1,0 +1,1 @@
+"""Right answers from late data, on Spark."""

@@ -1,0 +1,202 @@
+"""What a machine holds: columnar chunks with a directory, in any key-value store.
+
+A machine keeps all its state here and nowhere else, so that a restart loses nothing. Rows are cut into chunks
+of at most `CHUNK_BYTES`; the directory knows each chunk's time range and size, so that a punctuation reads and
+deletes only the chunks it touches, and the cost of a batch follows what arrives and what leaves, not what is held.
+
+Invariants
+1. Between two `flush` calls the store sees no write; a chunk put and deleted in between never reaches it.
+2. Chunks are never changed in place: a chunk that is cut is deleted and its rest put anew.
+3. The directory alone says what exists; the store is never iterated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.codec import batch_from_bytes, batch_to_bytes, dump_arrays, integers, load_arrays, narrow
+from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
+
+CHUNK_BYTES = 1_000_000
+
+
+class Chunk(NamedTuple):
+    """A directory entry; (run, number) is the chunk's key in the store."""
+
+    run: int
+    number: int
+    ts_min_us: int
+    ts_max_us: int
+    rows: int
+
+
+class ChunkBackend(Protocol):
+    """Where chunks are kept: Spark's MapState, or a dict."""
+
+    def get(self, run: int, number: int) -> bytes:
+        """The bytes of a chunk that exists."""
+
+    def put(self, run: int, number: int, data: bytes) -> None:
+        """Write a chunk."""
+
+    def delete(self, run: int, number: int) -> None:
+        """Remove a chunk that exists."""
+
+
+class MemoryBackend:
+    """Chunks in a dict: tests, simulations, batch."""
+
+    def __init__(self, chunks: dict[tuple[int, int], bytes] | None = None) -> None:
+        self.chunks = dict(chunks or {})
+
+    def get(self, run: int, number: int) -> bytes:
+        return self.chunks[run, number]
+
+    def put(self, run: int, number: int, data: bytes) -> None:
+        self.chunks[run, number] = data
+
+    def delete(self, run: int, number: int) -> None:
+        del self.chunks[run, number]
+
+
+class ChunkStore:
+    """A machine's state: chunks of rows, and small notes of integers."""
+
+    def __init__(self, backend: ChunkBackend | None = None, directory: bytes | None = None) -> None:
+        self._backend = MemoryBackend() if backend is None else backend
+        self._entries: dict[tuple[int, int], Chunk] = {}
+        self._pending: dict[tuple[int, int], bytes] = {}
+        self._removed: list[tuple[int, int]] = []
+        self._next = 0
+        self.notes: dict[str, int] = {}
+        if directory is not None:
+            self._load(directory)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The directory, oldest first."""
+        return list(self._entries.values())
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return sum(chunk.rows for chunk in self._entries.values())
+
+    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0) -> None:
+        """Keep rows that are sorted by time, in as many chunks as they need."""
+        for start, stop in _cuts(rows):
+            key = (run, self._next)
+            self._next += 1
+            self._pending[key] = batch_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
+            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start)
+
+    def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+        """Read chunks and remove them."""
+        for chunk in list(chunks):
+            yield _wide_ticks(batch_from_bytes(self._remove(chunk)))
+
+    def read(self, chunk: Chunk) -> pa.RecordBatch:
+        """Read a chunk and keep it."""
+        key = (chunk.run, chunk.number)
+        data = self._pending.get(key)
+        return _wide_ticks(batch_from_bytes(self._backend.get(*key) if data is None else data))
+
+    def _remove(self, chunk: Chunk) -> bytes:
+        key = (chunk.run, chunk.number)
+        del self._entries[key]
+        if key in self._pending:
+            return self._pending.pop(key)
+        self._removed.append(key)
+        return self._backend.get(*key)
+
+    def flush(self) -> bytes:
+        """Write what changed; returns the directory to be kept beside it."""
+        for key in self._removed:
+            self._backend.delete(*key)
+        for key, data in self._pending.items():
+            self._backend.put(*key, data)
+        self._removed, self._pending = [], {}
+        return self._dump()
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Everything held, as named bytes."""
+        directory = self.flush()
+        parts = {f"{run}/{number}": self._backend.get(run, number) for run, number in self._entries}
+        return {"directory": directory, **parts}
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, bytes]) -> ChunkStore:
+        """A store in memory, as it was when the snapshot was taken."""
+        chunks = {}
+        for name, data in snapshot.items():
+            if name != "directory":
+                run, number = name.split("/")
+                chunks[int(run), int(number)] = data
+        return cls(MemoryBackend(chunks), snapshot["directory"])
+
+    def _dump(self) -> bytes:
+        table = np.array([tuple(chunk) for chunk in self._entries.values()], dtype=np.int64)
+        columns = table.reshape(-1, len(Chunk._fields)).T
+        arrays: dict[str, Int64s | pa.Array] = dict(zip(Chunk._fields, columns, strict=True))
+        arrays["next"] = np.array([self._next])
+        arrays["note_names"] = pa.array(list(self.notes), pa.string())
+        arrays["note_values"] = np.array(list(self.notes.values()), dtype=np.int64)
+        return dump_arrays(arrays)
+
+    def _load(self, directory: bytes) -> None:
+        arrays = load_arrays(directory)
+        names = arrays.pop("note_names").to_pylist()
+        numbers = {name: integers(values).tolist() for name, values in arrays.items()}
+        self._next = numbers["next"][0]
+        self.notes = dict(zip(names, numbers["note_values"], strict=True))
+        for fields in zip(*(numbers[name] for name in Chunk._fields), strict=True):
+            chunk = Chunk(*fields)
+            self._entries[chunk.run, chunk.number] = chunk
+
+
+def _cuts(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Where to cut rows so that no piece is much larger than a chunk."""
+    count = rows.num_rows
+    if count == 0:
+        return
+    pieces = max(1, -(-rows.nbytes // CHUNK_BYTES))
+    size = -(-count // pieces)
+    for start in range(0, count, size):
+        yield from _halved(rows, start, min(start + size, count))
+
+
+def _halved(rows: pa.RecordBatch, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Cut further where values of uneven size make a piece too large."""
+    if stop - start == 1 or rows.slice(start, stop - start).nbytes <= 2 * CHUNK_BYTES:
+        yield start, stop
+        return
+    middle = (start + stop) // 2
+    yield from _halved(rows, start, middle)
+    yield from _halved(rows, middle, stop)
+
+
+def _narrow_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Store ticks as small offsets: they differ little within a chunk."""
+    if TICK not in rows.schema.names:
+        return rows
+    place = rows.schema.get_field_index(TICK)
+    ticks = int64_view(rows.column(place))
+    base = int(ticks.min())
+    small = pa.array(narrow(ticks - base))
+    thin = rows.set_column(place, pa.field(TICK, small.type), small)
+    return thin.replace_schema_metadata({"tick": str(base)})
+
+
+def _wide_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Undo `_narrow_ticks`."""
+    if TICK not in rows.schema.names:
+        return rows
+    place = rows.schema.get_field_index(TICK)
+    base = int(rows.schema.metadata[b"tick"])
+    ticks = pa.array(integers(rows.column(place)) + base)
+    wide = rows.set_column(place, TICK_FIELD, ticks)
+    return wide.replace_schema_metadata(None)

@@ -1,0 +1,74 @@
+"""Named arrays to bytes and back: how headers travel and how small state is kept.
+
+One Arrow record batch of one row, a list column per array. Integers are stored in the narrowest type that
+holds them, so delta-encoded arrays take a byte or two per element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from latecomer.events import Int64s
+
+Arrays = Mapping[str, "Int64s | pa.Array"]
+
+
+def dump_arrays(arrays: Arrays) -> bytes:
+    """Write arrays as bytes."""
+    columns = []
+    for values in arrays.values():
+        if isinstance(values, np.ndarray):
+            values = pa.array(narrow(values))
+        offsets = pa.array([0, len(values)], pa.int32())
+        columns.append(pa.ListArray.from_arrays(offsets, values))
+    return batch_to_bytes(pa.RecordBatch.from_arrays(columns, names=list(arrays)))
+
+
+def load_arrays(data: bytes) -> dict[str, pa.Array]:
+    """Read what `dump_arrays` wrote."""
+    batch = batch_from_bytes(data)
+    return {name: batch.column(name).flatten() for name in batch.schema.names}
+
+
+def integers(column: pa.Array) -> Int64s:
+    """An array of integers as int64."""
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def narrow(values: Int64s) -> npt.NDArray[np.signedinteger]:
+    """The same integers in the smallest type that holds them."""
+    if len(values) == 0:
+        return values.astype(np.int8)
+    low, high = int(values.min()), int(values.max())
+    for kind in (np.int8, np.int16, np.int32):
+        info = np.iinfo(kind)
+        if info.min <= low and high <= info.max:
+            return values.astype(kind)
+    return values
+
+
+def deltas(values: Int64s) -> Int64s:
+    """First differences, the first value itself in front."""
+    return np.diff(values, prepend=np.int64(0))
+
+
+def undo_deltas(differences: Int64s) -> Int64s:
+    """What `deltas` was given."""
+    return np.cumsum(differences)
+
+
+def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
+    """One record batch, its schema included, as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
+    """A record batch that points into the bytes it is read from."""
+    return pa.ipc.open_stream(data).read_next_batch()

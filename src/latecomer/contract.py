@@ -1,0 +1,159 @@
+"""The contract between a disorder strategy and whatever runs it.
+
+A strategy is two classes. `Settings` is what the user writes: frozen, comparable, stored with the state.
+`Machine` is what runs: it takes batches of events and the progress of time and gives back batches of results.
+`Settings.build` joins them over a ChunkStore, which holds all the machine's state. A machine is built anew for
+every micro-batch, so a field that a restart would lose cannot survive a test either.
+
+Every machine keeps five invariants; `latecomer.testing.check_machine` tries them on random streams.
+1. Results depend neither on the number of shards nor, where cuts fall between ticks, on the micro-batches.
+2. Every event pushed leaves through one door: accepted, dropped, or `late`. Counters add up.
+3. Within the bound, after `finish`, the consolidated output equals that of the sorted input.
+4. Snapshot anywhere, restore, go on: the same output, byte for byte.
+5. What is held stays within what the settings promise (`most_held`); `max_held` stops with an error before that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from latecomer.chunks import ChunkStore
+from latecomer.errors import HeldError, must
+from latecomer.events import EventBatch, Int64s, Layout
+from latecomer.progress import Timeline
+
+LATENESS, REASON = "lateness_us", "reason"
+CHANGE, PANE, FINAL = "change", "pane", "final"
+
+
+class Lane(IntEnum):
+    """Where an output row goes."""
+
+    DOWN = 0
+    LATE = 1
+    QUARANTINE = 2
+
+
+class Pane(StrEnum):
+    """When a result was given, against the time it speaks of."""
+
+    EARLY = "early"
+    ON_TIME = "on_time"
+    REVISED = "revised"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Rows for one lane; `change` is +1 or -1 per row, all +1 where it is None."""
+
+    lane: Lane
+    rows: pa.RecordBatch
+    change: npt.NDArray[np.int8] | None = None
+    pane: Pane = Pane.ON_TIME
+    final: bool = True
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+
+def down(batch: EventBatch) -> Output:
+    """Events as results, unchanged."""
+    return Output(Lane.DOWN, batch.user_rows)
+
+
+def late(batch: EventBatch, lateness_us: Int64s, reason: str) -> Output:
+    """Events that came too late, with how late and why."""
+    rows = batch.user_rows
+    reasons = pa.repeat(pa.scalar(reason, pa.string()), len(batch))
+    rows = rows.append_column(LATENESS, pa.array(lateness_us)).append_column(REASON, reasons)
+    return Output(Lane.LATE, rows)
+
+
+class Machine(ABC):
+    """A running strategy: fed with batches and progress, it gives results."""
+
+    def __init__(self, store: ChunkStore, layout: Layout) -> None:
+        self.store = store
+        self.layout = layout
+        self.dropped = 0
+
+    @abstractmethod
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        """Take in the events of one micro-batch and how time moved while they came."""
+
+    @abstractmethod
+    def finish(self) -> Iterator[Output]:
+        """The stream is over: give what is left."""
+
+    @property
+    def held(self) -> int:
+        """How many events are held."""
+        return self.store.rows
+
+    def snapshot(self) -> dict[str, bytes]:
+        """All state, as named chunks of bytes."""
+        return self.store.snapshot()
+
+
+@dataclass(frozen=True)
+class Settings(ABC):
+    """What the user asks of a strategy."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        """The machine that does it, going on from what the store holds."""
+
+    @abstractmethod
+    def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        """How many of the events accepted so far the machine may still hold."""
+
+    def punctuation(self, timeline: Timeline) -> int:
+        """The last punctuation, for the counters."""
+        return timeline.punctuation(0)
+
+    def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
+        """The machine as it was when the snapshot was taken."""
+        return self.build(ChunkStore.restore(snapshot), layout)
+
+    def describe(self) -> dict[str, Any]:
+        """Name and values: stored with the state and compared on restart."""
+        return {"strategy": self.name, **dataclasses.asdict(self)}
+
+
+def check_held(held: int, max_held: int | None) -> None:
+    """Stop before memory does."""
+    if max_held is not None and held > max_held:
+        advice = "shorten the latency, raise max_held, or use more shards"
+        raise HeldError(must("held events per shard", f"stay within max_held={max_held}", held, advice))
+
+
+def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
+    """Sum the changes of the `down` lane: the rows that stand in the end, in a canonical order."""
+    pieces = [_with_change(output) for output in outputs if output.lane is Lane.DOWN and len(output)]
+    if not pieces:
+        return None
+    table = pa.Table.from_batches(pieces)
+    names = [name for name in table.column_names if name != CHANGE]
+    summed = table.group_by(names).aggregate([(CHANGE, "sum")])
+    counts = summed.column(f"{CHANGE}_sum").to_numpy()
+    if (counts < 0).any():
+        raise ValueError(must("changes", "void only results that were given", counts.min(), "report it"))
+    standing = np.repeat(np.arange(len(counts)), counts)
+    rows = summed.select(names).take(pa.array(standing))
+    return rows.sort_by([(name, "ascending") for name in names])
+
+
+def _with_change(output: Output) -> pa.RecordBatch:
+    change = np.ones(len(output), dtype=np.int8) if output.change is None else output.change
+    return output.rows.append_column(CHANGE, pa.array(change))

@@ -1,0 +1,217 @@
+"""Events as a struct of arrays over Arrow buffers, and the total order between them.
+
+An EventBatch is an Arrow RecordBatch plus a Layout that says which column plays which role. Views of time
+and tick are numpy arrays over Arrow's own buffers: nothing is copied.
+
+Invariants
+1. Time is int64 microseconds since 1970, ticks are int64; both without nulls.
+2. The total order is (ts, source, tick, order). Where no `order` column is given, the row's own values
+   break ties, column by column; rows that are still tied are equal, so their order does not matter.
+3. Task numbers and positions in a task never decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NEVER_US = -(2**62)  # below every time and tick; half the range, so that subtracting cannot overflow
+FOREVER_US = 2**62
+
+TIME, TICK, SOURCE, ORDER = "_lc_ts", "_lc_tick", "_lc_source", "_lc_order"
+CARRIED_PREFIX = "_lc_"
+TICK_FIELD = pa.field(TICK, pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which column of a batch plays which role; columns named `_lc_*` are carried for us, not the user's."""
+
+    time: str
+    key: tuple[str, ...] = ()
+    source: str | None = None
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Rows with a time and a tick each."""
+
+    rows: pa.RecordBatch
+    layout: Layout
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def ts_us(self) -> Int64s:
+        """Event times, a view."""
+        return int64_view(self.rows.column(self.layout.time))
+
+    @property
+    def tick(self) -> Int64s:
+        """Arrival ticks, a view."""
+        return int64_view(self.rows.column(TICK))
+
+    @property
+    def user_rows(self) -> pa.RecordBatch:
+        """The user's columns only."""
+        names = [name for name in self.rows.schema.names if not name.startswith(CARRIED_PREFIX)]
+        return self.rows if len(names) == self.rows.num_columns else self.rows.select(names)
+
+    def take(self, positions: npt.NDArray[np.int64]) -> EventBatch:
+        """The rows at these positions, in this order."""
+        return EventBatch(take_rows(self.rows, positions), self.layout)
+
+    def filter(self, mask: Bools) -> EventBatch:
+        """The rows where the mask is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def slice(self, start: int, stop: int) -> EventBatch:
+        """Rows start to stop, a view."""
+        return EventBatch(self.rows.slice(start, stop - start), self.layout)
+
+    def sorted(self) -> EventBatch:
+        """The same rows in the total order."""
+        positions = total_order(self)
+        if np.array_equal(positions, np.arange(len(positions))):
+            return self
+        return self.take(positions)
+
+
+def int64_view(column: pa.Array) -> Int64s:
+    """See an Arrow column of 64-bit integers or timestamps as numpy int64, without copying."""
+    if column.type != pa.int64():
+        column = column.view(pa.int64())
+    return column.to_numpy(zero_copy_only=column.null_count == 0)
+
+
+def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Take rows column by column; numpy moves flat columns without nulls faster than Arrow does."""
+    indices: pa.Array | None = None
+    columns = []
+    for column in rows.columns:
+        if column.null_count == 0 and _is_flat(column.type):
+            moved = pa.array(column.view(_as_integer(column.type)).to_numpy()[positions])
+            columns.append(moved.view(column.type))
+            continue
+        if indices is None:
+            indices = pa.array(positions)
+        columns.append(column.take(indices))
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_duration(kind)
+    )
+
+
+def _as_integer(kind: pa.DataType) -> pa.DataType:
+    return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
+
+
+def concat_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Put batches of one schema together as one."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def concat_events(batches: Iterable[EventBatch]) -> EventBatch:
+    """Put event batches of one layout together as one."""
+    parts = list(batches)
+    full = [part for part in parts if len(part)] or parts[:1]
+    return EventBatch(concat_rows([part.rows for part in full]), full[0].layout)
+
+
+def empty_like(batch: EventBatch) -> EventBatch:
+    """No events, of the same schema."""
+    return batch.slice(0, 0)
+
+
+# The total order. Sort by time first, then refine only the rows that are still tied.
+
+
+def total_order(batch: EventBatch) -> Int64s:
+    """Positions of the rows in the total order."""
+    ts_us = batch.ts_us
+    positions = np.argsort(ts_us, kind="stable")
+    ranked = ts_us[positions]
+    tied = ranked[1:] == ranked[:-1]
+    for rank in _tie_breakers(batch):
+        if not tied.any():
+            break
+        tied = _refine(positions, tied, rank)
+    return positions
+
+
+def _tie_breakers(batch: EventBatch) -> Iterable[Callable[[Int64s], Int64s]]:
+    rows, layout = batch.rows, batch.layout
+    if layout.source is not None:
+        yield _column_rank(rows, layout.source)
+    yield lambda chosen: batch.tick[chosen]
+    names = layout.order or batch.user_rows.schema.names
+    flat = [name for name in names if _is_rankable(rows.schema.field(name).type)]
+    for name in flat + [name for name in names if name not in flat]:
+        yield _column_rank(rows, name)
+
+
+def _refine(positions: Int64s, tied: Bools, rank: Callable[[Int64s], Int64s]) -> Bools:
+    """Sort each group of tied neighbours by rank, in place, and say which neighbours are tied still."""
+    member = np.zeros(len(positions), dtype=np.bool_)
+    member[1:] = tied
+    member[:-1] |= tied
+    where = np.flatnonzero(member)
+    first_of_group = np.ones(len(where), dtype=np.bool_)
+    first_of_group[1:] = ~tied[where[1:] - 1]
+    group = np.cumsum(first_of_group)
+    ranks = rank(positions[where])
+    order = np.lexsort((ranks, group))
+    positions[where] = positions[where][order]
+    ranks = ranks[order]
+    still = np.zeros(len(tied), dtype=np.bool_)
+    same = (ranks[1:] == ranks[:-1]) & ~first_of_group[1:]
+    still[where[1:] - 1] = same
+    return still
+
+
+def _column_rank(rows: pa.RecordBatch, name: str) -> Callable[[Int64s], Int64s]:
+    return lambda chosen: value_rank(rows.column(name).take(pa.array(chosen)))
+
+
+def value_rank(column: pa.Array) -> Int64s:
+    """Numbers that order the values of a column as the values themselves, nulls last."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if not _is_rankable(column.type):
+        column = pa.array([repr(value) for value in column.to_pylist()], pa.large_string())
+    elif pa.types.is_floating(column.type):  # by bits: -0.0 and 0.0 are different rows
+        column = column.view(_as_integer(column.type))
+    elif pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    ranks = pc.rank(column, tiebreaker="dense")
+    return ranks.to_numpy().astype(np.int64)
+
+
+def _is_rankable(kind: pa.DataType) -> bool:
+    return (
+        _is_flat(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_decimal(kind)
+        or (pa.types.is_dictionary(kind) and _is_rankable(kind.value_type))
+    )

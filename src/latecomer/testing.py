@@ -1,0 +1,260 @@
+"""For people who write a strategy: a manual clock, a plain Python runner, and `check_machine`.
+
+`check_machine(settings)` runs a machine through the five invariants of `latecomer.contract` on random streams and
+raises an AssertionError that names the invariant, the seed and the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.chunks import ChunkStore
+from latecomer.contract import Lane, Output, Settings, consolidate
+from latecomer.durations import Duration, duration_us
+from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows
+from latecomer.progress import HeaderBuilder, Progress, Timeline
+
+LAYOUT = Layout(time="ts", key=("key",), source="source", order=("id",))
+
+
+@dataclass
+class ManualClock:
+    """A clock that moves when it is told to."""
+
+    now_us: int = 0
+
+    def advance(self, by: Duration) -> int:
+        """Move on by a duration; returns the new time."""
+        self.now_us += duration_us(by, "by")
+        return self.now_us
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Events in plain arrays, in arrival order."""
+
+    ts_us: Int64s
+    tick: Int64s
+    key: Int64s
+    source: Int64s
+
+    def __len__(self) -> int:
+        return len(self.ts_us)
+
+    def batch(self, chosen: Int64s) -> EventBatch:
+        """Some of the events, by position; a row's `id` is its position in the stream."""
+        columns = {
+            "id": pa.array(chosen),
+            "ts": pa.array(self.ts_us[chosen]),
+            "key": pa.array(self.key[chosen]),
+            "source": pa.array(self.source[chosen]),
+            TICK: pa.array(self.tick[chosen]),
+        }
+        return EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)
+
+
+def random_stream(seed: int, events: int = 200) -> Stream:
+    """A small stream with late, equal and far-off times, several keys and sources, and silences."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(0, events + 1))
+    steps = rng.choice([0, 0, 0, 1, 1, 2, 40], size=count)
+    tick = np.cumsum(steps).astype(np.int64) + 1_000
+    delay = rng.choice([0, 0, 1, 5, 30, 500], size=count) * rng.integers(0, 1_000, size=count)
+    ts_us = tick * 1_000 - delay
+    keys, sources = rng.integers(1, 8), rng.integers(1, 4)
+    return Stream(ts_us, tick, rng.integers(0, keys, size=count), rng.integers(0, sources, size=count))
+
+
+@dataclass
+class Run:
+    """What came out of a run, batch by batch, and what was held after each."""
+
+    outputs: list[list[Output]] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    timelines: list[Timeline] = field(default_factory=list)
+    dropped: int = 0
+
+    def rows(self, lane: Lane) -> pa.RecordBatch | None:
+        """All rows of a lane in the order they came."""
+        pieces = [output.rows for batch in self.outputs for output in batch if output.lane is lane]
+        return concat_rows(pieces) if pieces else None
+
+    def results(self) -> pa.Table | None:
+        """The consolidated `down` lane."""
+        return consolidate(output for batch in self.outputs for output in batch)
+
+    def late_ids(self) -> list[int]:
+        """The ids in the `late` lane, sorted."""
+        rows = self.rows(Lane.LATE)
+        return [] if rows is None else sorted(rows.column("id").to_pylist())
+
+
+def run_machine(
+    settings: Settings,
+    stream: Stream,
+    *,
+    cuts: Sequence[int] = (),
+    member: Callable[[Int64s], Int64s] | None = None,
+    snapshot: bool = False,
+    idle_ticks: int | None = None,
+) -> Run:
+    """Run a machine over a stream cut into micro-batches at these positions.
+
+    `member` picks the positions that belong to one shard; the progress is that of the whole stream all the same.
+    With `snapshot`, the machine is thrown away and restored from its snapshot after every batch.
+    """
+    run, progress, machine = Run(), Progress(), settings.build(ChunkStore(), LAYOUT)
+    for positions in np.split(np.arange(len(stream)), np.asarray(cuts, dtype=np.int64)):
+        builder = HeaderBuilder(idle_ticks)
+        whole = stream.batch(positions)
+        builder.add(whole.ts_us, whole.tick, whole.rows.column("source"))
+        before = progress
+        progress, timeline = progress.advance([builder.build()], idle_ticks)
+        mine = positions if member is None else positions[member(stream.key[positions])]
+        run.outputs.append(list(machine.push(_opened(stream.batch(mine), before), timeline)))
+        run.held.append(machine.held)
+        run.timelines.append(timeline)
+        if snapshot:
+            run.dropped += machine.dropped
+            machine = settings.restore(machine.snapshot(), LAYOUT)
+    run.outputs.append(list(machine.finish()))
+    run.dropped += machine.dropped
+    return run
+
+
+def _opened(batch: EventBatch, progress: Progress) -> EventBatch:
+    """The batch with its ticks moved to open ones."""
+    place = batch.rows.schema.get_field_index(TICK)
+    ticks = pa.array(progress.open_ticks(batch.tick))
+    return EventBatch(batch.rows.set_column(place, TICK, ticks), batch.layout)
+
+
+def check_machine(settings: Settings, *, runs: int = 25, seed: int = 0, events: int = 200) -> None:
+    """Try the five invariants of a machine on random streams."""
+    for number in range(seed, seed + runs):
+        stream = random_stream(number, events)
+        rng = np.random.default_rng([number, 1])
+        idle_ticks = 20 if rng.random() < 0.5 else None
+        whole = run_machine(settings, stream, idle_ticks=idle_ticks)
+        for name, check in _CHECKS.items():
+            try:
+                check(settings, stream, whole, rng, idle_ticks)
+            except AssertionError as error:
+                raise AssertionError(f"{settings} breaks invariant '{name}' at seed {number}: {error}") from None
+
+
+def _cuts_between_ticks(stream: Stream, rng: np.random.Generator) -> list[int]:
+    places = np.flatnonzero(np.diff(stream.tick)) + 1
+    count = min(len(places), int(rng.integers(0, 9)))
+    return sorted(int(place) for place in rng.choice(places, size=count, replace=False))
+
+
+def _same_for_all_shards_and_cuts(
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+) -> None:
+    cuts = _cuts_between_ticks(stream, rng)
+    cut = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    _assert_equal(whole.results(), cut.results(), f"results when cut at {cuts}")
+    _assert_equal(whole.late_ids(), cut.late_ids(), f"late events when cut at {cuts}")
+    shards = int(rng.integers(2, 5))
+    parts = [
+        run_machine(settings, stream, cuts=cuts, member=_member(shard, shards), idle_ticks=idle_ticks)
+        for shard in range(shards)
+    ]
+    together = consolidate(output for part in parts for batch in part.outputs for output in batch)
+    _assert_equal(whole.results(), together, f"results of {shards} shards")
+    _assert_equal(whole.late_ids(), sorted(i for part in parts for i in part.late_ids()), "late in shards")
+
+
+def _member(shard: int, shards: int) -> Callable[[Int64s], Int64s]:
+    return lambda key: np.flatnonzero(key % shards == shard)
+
+
+def _every_event_has_one_door(
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+) -> None:
+    late = whole.late_ids()
+    assert len(set(late)) == len(late), "an event is late twice"
+    assert set(late) <= set(range(len(stream))), "a late event that never came"
+    accepted = len(stream) - len(late) - whole.dropped
+    assert accepted >= 0, f"{len(stream)} events, but {len(late)} late and {whole.dropped} dropped"
+    results = whole.rows(Lane.DOWN)
+    if results is not None and results.schema.names == stream.batch(np.arange(0)).user_rows.schema.names:
+        ids = results.column("id").to_pylist()
+        assert len(ids) == accepted == len(set(ids)), f"{accepted} events accepted, {len(ids)} given"
+        assert not set(ids) & set(late), "an event is both given and late"
+
+
+def _equals_the_sorted_run(
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+) -> None:
+    cuts = _cuts_between_ticks(stream, rng)
+    run = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    accepted = np.setdiff1d(np.arange(len(stream)), run.late_ids())
+    order = np.lexsort((accepted, stream.tick[accepted], stream.source[accepted], stream.ts_us[accepted]))
+    chosen = accepted[order]
+    renamed = _InOrder(stream, chosen)
+    _assert_equal(run.results(), run_machine(settings, renamed).results(), "results against sorted input")
+
+
+class _InOrder(Stream):
+    """The chosen events of a stream, each arriving at its own time."""
+
+    def __init__(self, stream: Stream, chosen: Int64s) -> None:
+        ts_us = stream.ts_us[chosen]
+        super().__init__(ts_us, ts_us, stream.key[chosen], stream.source[chosen])
+        object.__setattr__(self, "_ids", chosen)
+
+    def batch(self, chosen: Int64s) -> EventBatch:
+        batch = super().batch(chosen)
+        ids = pa.array(self.__dict__["_ids"][chosen])
+        return EventBatch(batch.rows.set_column(0, "id", ids), batch.layout)
+
+
+def _restored_goes_on_alike(
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+) -> None:
+    cuts = sorted(int(place) for place in rng.integers(0, len(stream) + 1, size=rng.integers(0, 9)))
+    kept = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    restored = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks, snapshot=True)
+    for number, (left, right) in enumerate(zip(kept.outputs, restored.outputs, strict=True)):
+        _assert_equal([_bytes(o) for o in left], [_bytes(o) for o in right], f"batch {number}, cut at {cuts}")
+    _assert_equal(kept.held, restored.held, "events held")
+
+
+def _bytes(output: Output) -> tuple[Lane, bytes, bytes | None]:
+    change = None if output.change is None else output.change.tobytes()
+    return output.lane, output.rows.serialize().to_pybytes(), change
+
+
+def _holds_what_it_promises(
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+) -> None:
+    cuts = _cuts_between_ticks(stream, rng)
+    run = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    late = set(run.late_ids())
+    ends = [*cuts, len(stream)]
+    for end, held, timeline in zip(ends, run.held, run.timelines, strict=True):
+        accepted = np.array([i for i in range(end) if i not in late], dtype=np.int64)
+        most = settings.most_held(stream.ts_us[accepted], timeline)
+        assert held <= most, f"{held} events held where at most {most} are promised"
+
+
+_CHECKS: dict[str, Callable[[Settings, Stream, Run, np.random.Generator, int | None], None]] = {
+    "same for all shards and cuts": _same_for_all_shards_and_cuts,
+    "every event has one door": _every_event_has_one_door,
+    "equals the sorted run": _equals_the_sorted_run,
+    "restored goes on alike": _restored_goes_on_alike,
+    "holds what it promises": _holds_what_it_promises,
+}
+
+
+def _assert_equal(left: object, right: object, what: str) -> None:
+    same = left.equals(right) if isinstance(left, pa.Table) and right is not None else left == right
+    assert same, f"{what} differ:\n{left}\n{right}"
+
+
