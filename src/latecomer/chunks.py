@@ -18,7 +18,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from latecomer.codec import batch_from_bytes, batch_to_bytes, dump_arrays, integers, load_arrays, narrow
+from latecomer.codec import (
+    batch_from_bytes,
+    batch_to_bytes,
+    cuts,
+    dump_arrays,
+    integers,
+    load_arrays,
+    narrow,
+)
 from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
 
 CHUNK_BYTES = 1_000_000
@@ -88,7 +96,7 @@ class ChunkStore:
 
     def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0) -> None:
         """Keep rows that are sorted by time, in as many chunks as they need."""
-        for start, stop in _cuts(rows):
+        for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
             self._pending[key] = batch_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
@@ -156,27 +164,6 @@ class ChunkStore:
         for fields in zip(*(numbers[name] for name in Chunk._fields), strict=True):
             chunk = Chunk(*fields)
             self._entries[chunk.run, chunk.number] = chunk
-
-
-def _cuts(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Where to cut rows so that no piece is much larger than a chunk."""
-    count = rows.num_rows
-    if count == 0:
-        return
-    pieces = max(1, -(-rows.nbytes // CHUNK_BYTES))
-    size = -(-count // pieces)
-    for start in range(0, count, size):
-        yield from _halved(rows, start, min(start + size, count))
-
-
-def _halved(rows: pa.RecordBatch, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Cut further where values of uneven size make a piece too large."""
-    if stop - start == 1 or rows.slice(start, stop - start).nbytes <= 2 * CHUNK_BYTES:
-        yield start, stop
-        return
-    middle = (start + stop) // 2
-    yield from _halved(rows, start, middle)
-    yield from _halved(rows, middle, stop)
 
 
 def _narrow_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ holds them, so delta-encoded arrays take a byte or two per element.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -72,3 +72,24 @@ def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
 def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
     """A record batch that points into the bytes it is read from."""
     return pa.ipc.open_stream(data).read_next_batch()
+
+
+def cuts(rows: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where to cut rows so that no piece is much larger than `most_bytes`."""
+    count = rows.num_rows
+    if count == 0:
+        return
+    pieces = max(1, -(-rows.nbytes // most_bytes))
+    size = -(-count // pieces)
+    for start in range(0, count, size):
+        yield from _halved(rows, start, min(start + size, count), most_bytes)
+
+
+def _halved(rows: pa.RecordBatch, start: int, stop: int, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Cut further where values of uneven size make a piece too large."""
+    if stop - start == 1 or rows.slice(start, stop - start).nbytes <= 2 * most_bytes:
+        yield start, stop
+        return
+    middle = (start + stop) // 2
+    yield from _halved(rows, start, middle, most_bytes)
+    yield from _halved(rows, middle, stop, most_bytes)

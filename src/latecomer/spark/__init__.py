@@ -1,0 +1,1 @@
+"""The sharded operator on Spark: the only package that imports pyspark."""

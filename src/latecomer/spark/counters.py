@@ -1,0 +1,64 @@
+"""The counters of a query: how many rows went through which door, in Spark's own progress events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from latecomer.events import NEVER_US
+from latecomer.spark.frames import COUNTERS, LARGEST, SUMMED
+
+METRIC = "latecomer"
+
+
+def counter_columns() -> list[Column]:
+    """The aggregates that turn packed rows into counters."""
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in SUMMED]
+    return sums + [F.coalesce(F.max(name), F.lit(NEVER_US)).alias(name) for name in LARGEST]
+
+
+def observed(packed: DataFrame) -> DataFrame:
+    """Let the counters ride along."""
+    first, *rest = counter_columns()
+    return packed.observe(METRIC, first, *rest)
+
+
+def read_counters(progress: Any) -> dict[str, int] | None:
+    """The counters in one of a query's progress events; None where a batch brought none.
+
+    Classic Spark gives the metrics as a Row, Connect as a dict or as a list of values in order.
+    """
+    if progress is None:
+        return None
+    metrics = progress["observedMetrics"] if _is_mapping(progress) else progress.observedMetrics
+    values = metrics.get(METRIC)
+    if values is None:
+        return None
+    if hasattr(values, "asDict"):
+        values = values.asDict()
+    if not isinstance(values, Mapping):
+        values = dict(zip(COUNTERS, values, strict=True))
+    return {name: int(values[name]) for name in COUNTERS}
+
+
+def _is_mapping(progress: Any) -> bool:
+    return isinstance(progress, Mapping)
+
+
+def total(counters: list[dict[str, int]]) -> dict[str, int]:
+    """The counters of several batches together; what is held and the progress are those of the last."""
+    if not counters:
+        return dict.fromkeys(COUNTERS, 0)
+    together = {name: sum(batch[name] for batch in counters) for name in SUMMED}
+    together["held"] = counters[-1]["held"]
+    together.update({name: counters[-1][name] for name in LARGEST})
+    return together
+
+
+def unaccounted(counters: Mapping[str, int]) -> int:
+    """Rows seen that left through no door: always 0."""
+    doors = ("filtered", "quarantined", "late", "dropped", "accepted")
+    return counters["seen"] - sum(counters[door] for door in doors)

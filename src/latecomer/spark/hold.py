@@ -1,0 +1,224 @@
+"""Hold: one StatefulProcessor for all strategies. It gathers a shard's frames, lets the machine act, keeps its state.
+
+Invariants
+1. Nothing happens before all frames of the micro-batch are read: blobs are put in order and headers merged first.
+2. Only state that changed is written: the machine's chunks in a MapState, everything small in one ValueState.
+3. State of another format or of other settings is refused, never reinterpreted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
+
+from latecomer.chunks import ChunkStore
+from latecomer.codec import batch_from_bytes, batch_to_bytes, cuts
+from latecomer.contract import CHANGE, Lane, Machine, Output, Settings
+from latecomer.errors import StateError, must
+from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
+from latecomer.progress import Header, Progress, Timeline
+from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, LARGEST, Kind
+
+FORMAT_VERSION = 1
+
+_STATE_SCHEMA = "format int, fingerprint string, progress binary, directory binary"
+
+
+@dataclass(frozen=True)
+class HoldPlan:
+    """What the processor must know; `finishing` in batch, where the stream is over after its one batch."""
+
+    settings: Settings
+    layout: Layout
+    idle_ticks: int | None
+    fingerprint: str
+    finishing: bool
+
+
+@dataclass
+class _Frames:
+    """All that came for a shard in one micro-batch."""
+
+    headers: list[Header]
+    events: list[pa.RecordBatch]
+    quarantine: list[tuple[int, bytes]]
+    counts: Counter[Kind]
+
+
+class HoldProcessor(StatefulProcessor):
+    """Runs a machine over one shard."""
+
+    def __init__(self, plan: HoldPlan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("latecomer", _STATE_SCHEMA)
+        self._chunks = handle.getMapState("chunks", "run bigint, number bigint", "data binary")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        """Spark's call, once per shard and micro-batch."""
+        frames = _read_frames(rows)
+        progress, store = self._load()
+        before = progress
+        progress, timeline = progress.advance(frames.headers, self._plan.idle_ticks)
+        machine = self._plan.settings.build(store, self._plan.layout)
+        counters: Counter[str] = Counter()
+        for count, blob in frames.quarantine:
+            counters["quarantined"] += count
+            yield _packed(Lane.QUARANTINE, count, blob)
+        for output in self._run(machine, frames, before, timeline, counters):
+            counters["late" if output.lane is Lane.LATE else "given"] += len(output)
+            yield from _packed_pieces(output)
+        self._save(progress, store)
+        yield self._count(frames, machine, timeline, counters)
+
+    def close(self) -> None:
+        pass
+
+    def _run(
+        self,
+        machine: Machine,
+        frames: _Frames,
+        before: Progress,
+        timeline: Timeline,
+        counters: Counter[str],
+    ) -> Iterator[Output]:
+        if frames.events:
+            rows = concat_rows(frames.events)
+            frames.events.clear()
+            batch = EventBatch(_with_open_ticks(rows, before, counters), self._plan.layout)
+            counters["pushed"] = len(batch)
+            yield from machine.push(batch, timeline)
+        if self._plan.finishing:
+            yield from machine.finish()
+
+    def _load(self) -> tuple[Progress, ChunkStore]:
+        stored = None if self._plan.finishing else self._state.get()
+        if stored is None:
+            return Progress(), ChunkStore(None if self._plan.finishing else _MapBackend(self._chunks))
+        version, fingerprint, progress, directory = stored
+        if version != FORMAT_VERSION:
+            advice = "use the version of latecomer that wrote it, or a new checkpoint"
+            raise StateError(must("stored state", f"have format {FORMAT_VERSION}", version, advice))
+        if fingerprint != self._plan.fingerprint:
+            advice = "start with the settings the checkpoint was made with, or with a new checkpoint"
+            raise StateError(must("stored state", "belong to this query", "another query's", advice))
+        store = ChunkStore(_MapBackend(self._chunks), bytes(directory))
+        return Progress.from_bytes(bytes(progress)), store
+
+    def _save(self, progress: Progress, store: ChunkStore) -> None:
+        if self._plan.finishing:
+            return
+        directory = store.flush()
+        self._state.update((FORMAT_VERSION, self._plan.fingerprint, progress.to_bytes(), directory))
+
+    def _count(
+        self, frames: _Frames, machine: Machine, timeline: Timeline, counters: Counter[str]
+    ) -> pd.DataFrame:
+        counts = {
+            "seen": frames.counts[Kind.SEEN],
+            "control": frames.counts[Kind.CONTROL],
+            "filtered": frames.counts[Kind.FILTERED],
+            "quarantined": counters["quarantined"],
+            "late": counters["late"],
+            "dropped": machine.dropped,
+            "accepted": counters["pushed"] - counters["late"] - machine.dropped,
+            "given": counters["given"],
+            "held": machine.held,
+            "stamps_back": counters["stamps_back"],
+            "mark_us": int(timeline.mark_us[-1]),
+            "punctuation_us": self._plan.settings.punctuation(timeline),
+        }
+        return _packed(COUNTS_LANE, 0, None, counts)
+
+
+class _MapBackend:
+    """Chunks in Spark's MapState, one value each."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, run: int, number: int) -> bytes:
+        value = self._state.getValue((run, number))
+        if value is None:
+            advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
+            raise StateError(must("stored state", f"hold chunk {run}/{number}", None, advice))
+        return bytes(value[0])
+
+    def put(self, run: int, number: int, data: bytes) -> None:
+        self._state.updateValue((run, number), (data,))
+
+    def delete(self, run: int, number: int) -> None:
+        self._state.removeKey((run, number))
+
+
+def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:
+    """Everything that came, blobs in the order of tasks and parts."""
+    found = []
+    for frame in frames:
+        columns = (frame[name] for name in ("task", "part", "kind", "n", "blob"))
+        found.extend(zip(*columns, strict=True))
+    found.sort(key=lambda row: (row[0], row[1]))
+    read = _Frames([], [], [], Counter())
+    for _, _, number, count, blob in found:
+        kind = Kind(number)
+        if kind is Kind.HEADER:
+            read.headers.append(Header.from_bytes(blob))
+        elif kind is Kind.EVENTS:
+            read.events.append(batch_from_bytes(blob))
+        elif kind is Kind.QUARANTINE:
+            read.quarantine.append((int(count), blob))
+        else:
+            read.counts[kind] += int(count)
+    return read
+
+
+def _with_open_ticks(rows: pa.RecordBatch, progress: Progress, counters: Counter[str]) -> pa.RecordBatch:
+    """Give every row an open tick; stamps that went back are counted."""
+    if TICK not in rows.schema.names:
+        ticks = np.full(rows.num_rows, progress.closed_tick + 1)
+        return rows.append_column(TICK_FIELD, pa.array(ticks))
+    stamped = rows.column(TICK).to_numpy()
+    counters["stamps_back"] = int((stamped <= progress.closed_tick).sum())
+    ticks = progress.open_ticks(stamped)
+    return rows.set_column(rows.schema.get_field_index(TICK), TICK_FIELD, pa.array(ticks))
+
+
+def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
+    rows = output.rows
+    if output.change is not None:
+        rows = rows.append_column(CHANGE, pa.array(output.change))
+    for start, stop in cuts(rows, BLOB_BYTES):
+        blob = batch_to_bytes(rows.slice(start, stop - start))
+        yield _packed(output.lane, stop - start, blob, pane=str(output.pane), final=output.final)
+
+
+def _packed(
+    lane: int,
+    count: int,
+    blob: bytes | None,
+    counters: dict[str, int] | None = None,
+    *,
+    pane: str = "",
+    final: bool = False,
+) -> pd.DataFrame:
+    """One packed row."""
+    row: dict[str, list[Any]] = {
+        "lane": [int(lane)],
+        "n": [count],
+        "pane": [pane],
+        "final": [final],
+        "blob": [blob],
+    }
+    known = counters or {}
+    row.update({name: [known.get(name, NEVER_US if name in LARGEST else 0)] for name in COUNTERS})
+    return pd.DataFrame(row)

@@ -1,0 +1,180 @@
+"""What a strategy gives back: one packed DataFrame, seen as lanes, and written whole in one query.
+
+`.start` is one `foreachBatch`: keep the packed rows, read them all once, then write each lane. A repeated batch
+replaces itself, lane by lane, so after any crash every row is there once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.query import StreamingQuery
+
+from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, Lane
+from latecomer.durations import duration_us
+from latecomer.errors import InputError, LatecomerWarning, must
+from latecomer.spark.counters import counter_columns, observed
+from latecomer.spark.frames import LANES
+from latecomer.spark.schema import with_fields
+from latecomer.spark.session import check_settings, settings_for_start
+from latecomer.spark.sinks import SinkLike, as_sink
+from latecomer.spark.stored import Stored, bind
+from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
+
+_CHANGE_FIELDS = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
+_LATE_FIELDS = {LATENESS: T.LongType(), REASON: T.StringType()}
+_QUARANTINE_FIELDS = {REASON: T.StringType()}
+
+
+@dataclass(frozen=True)
+class LaneSchemas:
+    """The user's columns going in and the result's coming out."""
+
+    user: T.StructType
+    down: T.StructType
+
+    def of(self, lane: Lane) -> T.StructType:
+        """A lane's columns."""
+        if lane is Lane.DOWN:
+            return self.down
+        return with_fields(self.user, _LATE_FIELDS if lane is Lane.LATE else _QUARANTINE_FIELDS)
+
+
+class Result:
+    """The lanes of a strategy's output."""
+
+    def __init__(self, packed: DataFrame, schemas: LaneSchemas, shards: int, stored: Stored) -> None:
+        self._packed = packed
+        self._schemas = schemas
+        self._shards = shards
+        self._stored = stored
+
+    @property
+    def down(self) -> DataFrame:
+        """The results."""
+        self._check_alone("down")
+        return _lane(observed(self._packed), Lane.DOWN, self._schemas)
+
+    @property
+    def changes(self) -> DataFrame:
+        """The results with `change` (+1, or -1: that earlier result is void), `pane` and `final`."""
+        self._check_alone("changes")
+        packed = observed(self._packed)
+        schema = with_fields(self._schemas.down, _CHANGE_FIELDS)
+        unpack = unpacker(tuple(self._schemas.down.names), changes=True)
+        return packed.where(F.col("lane") == int(Lane.DOWN)).select(*UNPACK_COLUMNS).mapInArrow(unpack, schema)
+
+    @property
+    def late(self) -> DataFrame:
+        """The rows that came too late, with `lateness_us` and `reason`."""
+        self._check_alone("late")
+        return _lane(observed(self._packed), Lane.LATE, self._schemas)
+
+    @property
+    def quarantine(self) -> DataFrame:
+        """The rows that cannot be placed in time, with the `reason`."""
+        self._check_alone("quarantine")
+        return _lane(observed(self._packed), Lane.QUARANTINE, self._schemas)
+
+    def start(
+        self,
+        path: str | None = None,
+        *,
+        checkpoint: str,
+        sinks: dict[str, SinkLike] | None = None,
+        every: str | None = None,
+        available_now: bool = False,
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
+
+        `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
+        """
+        if not self._packed.isStreaming:
+            raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
+        if not isinstance(checkpoint, str) or not checkpoint:
+            raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
+        targets = _sinks(path, sinks or {})
+        trigger = _trigger(every, available_now=available_now)
+        spark = self._packed.sparkSession
+        bind(spark, checkpoint, self._stored)
+        writer = observed(self._packed).writeStream.foreachBatch(_batch_writer(self._schemas, targets))
+        writer = writer.option("checkpointLocation", checkpoint)
+        if name is not None:
+            writer = writer.queryName(name)
+        if trigger:
+            writer = writer.trigger(**trigger)
+        with settings_for_start(spark, self._shards):
+            return writer.start()
+
+    def write(self, path: str | None = None, *, sinks: dict[str, SinkLike] | None = None) -> dict[str, int]:
+        """Run a batch once, write every lane as `start` does, and give the counters."""
+        if self._packed.isStreaming:
+            raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
+        targets = _sinks(path, sinks or {})
+        with settings_for_start(self._packed.sparkSession, self._shards):
+            return _batch_writer(self._schemas, targets)(self._packed, 0)
+
+    def _check_alone(self, lane: str) -> None:
+        check_settings(self._packed.sparkSession, self._shards)
+        if self._packed.isStreaming:
+            others = ", ".join(name for name in LANES if name != lane)
+            text = f".{lane} alone writes one lane: rows of {others} are then only counted; "
+            warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=3)
+
+
+def _lane(packed: DataFrame, lane: Lane, schemas: LaneSchemas) -> DataFrame:
+    schema = schemas.of(lane)
+    rows = packed.where(F.col("lane") == int(lane)).select(*UNPACK_COLUMNS)
+    return rows.mapInArrow(unpacker(tuple(schema.names)), schema)
+
+
+Writer = Callable[[DataFrame, int], dict[str, int]]
+
+
+def _batch_writer(schemas: LaneSchemas, targets: dict[str, Callable[[DataFrame, int], object]]) -> Writer:
+    """The function that `foreachBatch` runs. An empty lane is written in the first batch only, for its schema."""
+
+    def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
+        packed = packed.persist()
+        try:
+            rows = {lane: F.coalesce(F.sum(F.when(F.col("lane") == int(number), F.col("n"))), F.lit(0))
+                    for lane, number in LANES.items()}  # fmt: skip
+            named = [count.alias(f"rows_{lane}") for lane, count in rows.items()]
+            counts = packed.agg(*counter_columns(), *named).collect()[0].asDict()
+            for lane, sink in targets.items():
+                if counts.pop(f"rows_{lane}") or batch == 0:
+                    sink(_lane(packed, LANES[lane], schemas), batch)
+            return counts
+        finally:
+            packed.unpersist()
+
+    return write_batch
+
+
+def _sinks(path: str | None, given: dict[str, SinkLike]) -> dict[str, Callable[[DataFrame, int], object]]:
+    for lane in given:
+        if lane not in LANES:
+            raise InputError(must("sinks", f"be for the lanes {', '.join(LANES)}", lane, "correct the name"))
+    missing = [lane for lane in LANES if lane not in given]
+    if path is None and missing:
+        advice = f"give a path, or sinks for {', '.join(missing)} too"
+        raise InputError(must("every lane", "have somewhere to go", sorted(given), advice))
+    root = (path or "").rstrip("/")
+    return {lane: as_sink(given.get(lane, f"{root}/{lane}"), f"sinks[{lane!r}]") for lane in LANES}
+
+
+def _trigger(every: str | None, *, available_now: bool) -> dict[str, Any]:
+    if every is not None and available_now:
+        raise InputError(must("start", "have one trigger", (every, "available_now"), "drop one of them"))
+    if available_now:
+        return {"availableNow": True}
+    if every is None:
+        return {}
+    return {"processingTime": f"{duration_us(every, 'every') // 1_000} milliseconds"}

@@ -1,0 +1,118 @@
+"""A Spark session set up for late data, and the settings the operator needs in any session.
+
+The only module that may touch SparkContext. `session()` starts a local JVM with RocksDB as state store, this very
+Python for the workers, and everything the JVM says in a log file; an existing session is returned as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from latecomer.errors import InputError, LatecomerWarning, must
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+_LOG: Path | None = None
+
+
+def operator_settings(shards: int) -> dict[str, str]:
+    """The SQL settings a query with our operator wants, read by Spark when the query starts."""
+    return {
+        PROVIDER: ROCKSDB,
+        PARTITIONS: str(shards),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    }
+
+
+def session(app: str = "latecomer", *, cores: int | None = None, memory: str = "4g") -> SparkSession:
+    """The running Spark session, or a new local one with the right settings."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    cores = cores or os.cpu_count() or 1
+    builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
+    for name, value in _start_settings(cores, memory).items():
+        builder = builder.config(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with _stderr_to(log_file()):
+        return builder.getOrCreate()
+
+
+def log_file() -> Path:
+    """Where the JVM that `session` starts writes its log."""
+    global _LOG
+    if _LOG is None:
+        _LOG = Path(tempfile.mkdtemp(prefix="latecomer-")) / "spark.log"
+    return _LOG
+
+
+def _start_settings(cores: int, memory: str) -> dict[str, str]:
+    log4j2 = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j2}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(log_file().with_name("warehouse")),
+        **operator_settings(cores),
+    }
+
+
+@contextlib.contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let child processes started meanwhile write their stderr to a file."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(path, "ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextlib.contextmanager
+def settings_for_start(spark: SparkSession, shards: int) -> Iterator[None]:
+    """Set what the operator wants while a query starts (Spark copies it then), and put everything back."""
+    wanted = operator_settings(shards)
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def check_settings(spark: SparkSession, shards: int) -> None:
+    """Where we cannot set things ourselves, name the setting to change."""
+    provider = spark.conf.get(PROVIDER)
+    if provider != ROCKSDB:
+        advice = f"run spark.conf.set('{PROVIDER}', '{ROCKSDB}') or start with latecomer.session()"
+        raise InputError(must(PROVIDER, "be Spark's RocksDB provider", provider, advice))
+    partitions = int(spark.conf.get(PARTITIONS) or 0)
+    if partitions > 4 * shards:
+        text = f"{PARTITIONS} is {partitions} for {shards} shards, which is slow; "
+        warnings.warn(text + f"run spark.conf.set('{PARTITIONS}', {shards})", LatecomerWarning, stacklevel=3)

@@ -1,0 +1,52 @@
+"""Where lanes go. A sink takes a lane's rows of one micro-batch and its id; the same id again replaces the rows.
+
+A string is a folder of Parquet files; a callable `(DataFrame, batch id)` is the user's own sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from latecomer.errors import InputError, must
+
+
+class Sink(Protocol):
+    """Takes one lane."""
+
+    def __call__(self, rows: DataFrame, batch: int) -> object:
+        """Write the rows of a batch; called again with the same batch, replace them."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A folder with one sub-folder `batch=<id>` per micro-batch, overwritten when a batch is repeated."""
+
+    path: str
+    format: str = "parquet"
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        rows.write.mode("overwrite").format(self.format).save(f"{self.path.rstrip('/')}/batch={batch}")
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Count the rows and let them go: for benchmarks, or a lane one has decided not to keep."""
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        rows.write.mode("overwrite").format("noop").save()
+
+
+SinkLike = str | Sink | Callable[[DataFrame, int], object]
+
+
+def as_sink(value: SinkLike, where: str) -> Callable[[DataFrame, int], object]:
+    """A folder's name or a callable, as a sink."""
+    if isinstance(value, str) and value:
+        return Files(value)
+    if callable(value) and not isinstance(value, str):
+        return value
+    raise InputError(must(where, "be a folder or a callable (DataFrame, batch id)", value, "give a path"))

@@ -1,0 +1,61 @@
+"""The settings a checkpoint was made with: written beside it, compared before a query starts.
+
+They are written and read by Spark itself, so any file system Spark knows will do, over Connect too. A checkpoint is
+bound to shards, schema, roles and strategy; what changes no stored byte (`max_held`, sinks, `where`) may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from latecomer.errors import StateError, must
+
+Stored = dict[str, Any]
+
+
+def fingerprint(stored: Stored) -> str:
+    """A short name for settings: equal settings, equal name."""
+    return hashlib.sha256(_text(stored).encode()).hexdigest()[:16]
+
+
+def _text(stored: Stored) -> str:
+    return json.dumps(stored, sort_keys=True)
+
+
+def _path(checkpoint: str) -> str:
+    return checkpoint.rstrip("/") + "/latecomer"
+
+
+def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
+    """Write the settings beside a new checkpoint; refuse an old one that was made with others."""
+    found = _read(spark, checkpoint)
+    if found is None:
+        frame = spark.createDataFrame([(_text(stored),)], "value string")
+        frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
+        return
+    for name in sorted({*found, *stored}):
+        if found.get(name) != stored.get(name):
+            rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
+            advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"
+            raise StateError(must("query", rule, _short(stored.get(name)), advice))
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _read(spark: SparkSession, checkpoint: str) -> Stored | None:
+    try:
+        rows = spark.read.text(_path(checkpoint)).collect()
+    except AnalysisException:  # the path does not exist: a new checkpoint
+        return None
+    if not rows:
+        return None
+    found: Stored = json.loads(rows[0]["value"])
+    return found
