@@ -24,7 +24,7 @@ from latecomer.contract import CHANGE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
 from latecomer.progress import Header, Progress, Timeline
-from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, LARGEST, Kind
+from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
 FORMAT_VERSION = 1
 
@@ -74,7 +74,7 @@ class HoldProcessor(StatefulProcessor):
         counters: Counter[str] = Counter()
         for count, blob in frames.quarantine:
             counters["quarantined"] += count
-            yield _packed(Lane.QUARANTINE, count, blob)
+            yield _packed(Lane.QUARANTINE, [count], [blob])
         for output in self._run(machine, frames, before, timeline, counters):
             counters["late" if output.lane is Lane.LATE else "given"] += len(output)
             yield from _packed_pieces(output)
@@ -138,7 +138,7 @@ class HoldProcessor(StatefulProcessor):
             "mark_us": int(timeline.mark_us[-1]),
             "punctuation_us": self._plan.settings.punctuation(timeline),
         }
-        return _packed(COUNTS_LANE, 0, None, counts)
+        return _packed(COUNTS_LANE, [0], [None], counts)
 
 
 class _MapBackend:
@@ -194,31 +194,29 @@ def _with_open_ticks(rows: pa.RecordBatch, progress: Progress, counters: Counter
 
 
 def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
+    """An output as packed rows, many small blobs to a frame."""
     rows = output.rows
     if output.change is not None:
         rows = rows.append_column(CHANGE, pa.array(output.change))
-    for start, stop in cuts(rows, BLOB_BYTES):
-        blob = batch_to_bytes(rows.slice(start, stop - start))
-        yield _packed(output.lane, stop - start, blob, pane=str(output.pane), final=output.final)
+    for start, stop in cuts(rows, GROUP_BYTES):
+        group = rows.slice(start, stop - start)
+        pieces = [group.slice(first, last - first) for first, last in cuts(group, BLOB_BYTES)]
+        counts = [piece.num_rows for piece in pieces]
+        blobs = [batch_to_bytes(piece) for piece in pieces]
+        yield _packed(output.lane, counts, blobs, pane=str(output.pane), final=output.final)
 
 
 def _packed(
     lane: int,
-    count: int,
-    blob: bytes | None,
+    counts: list[int],
+    blobs: list[bytes | None],
     counters: dict[str, int] | None = None,
     *,
     pane: str = "",
     final: bool = False,
 ) -> pd.DataFrame:
-    """One packed row."""
-    row: dict[str, list[Any]] = {
-        "lane": [int(lane)],
-        "n": [count],
-        "pane": [pane],
-        "final": [final],
-        "blob": [blob],
-    }
+    """Packed rows of one lane."""
     known = counters or {}
-    row.update({name: [known.get(name, NEVER_US if name in LARGEST else 0)] for name in COUNTERS})
-    return pd.DataFrame(row)
+    columns: dict[str, Any] = {"lane": int(lane), "n": counts, "pane": pane, "final": final, "blob": blobs}
+    columns.update({name: known.get(name, NEVER_US if name in LARGEST else 0) for name in COUNTERS})
+    return pd.DataFrame(columns)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,10 +20,10 @@ from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, Lane
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
-from latecomer.spark.frames import LANES
+from latecomer.spark.frames import COUNTERS, LANES
 from latecomer.spark.schema import with_fields
 from latecomer.spark.session import check_settings, settings_for_start
-from latecomer.spark.sinks import SinkLike, as_sink
+from latecomer.spark.sinks import Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import Stored, bind
 from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
 
@@ -136,29 +136,55 @@ def _lane(packed: DataFrame, lane: Lane, schemas: LaneSchemas) -> DataFrame:
 
 
 Writer = Callable[[DataFrame, int], dict[str, int]]
+Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
-def _batch_writer(schemas: LaneSchemas, targets: dict[str, Callable[[DataFrame, int], object]]) -> Writer:
-    """The function that `foreachBatch` runs. An empty lane is written in the first batch only, for its schema."""
+def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
+    """The function that `foreachBatch` runs.
+
+    The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
+    user's callable may not. An empty lane is written in the first batch only, for its schema.
+    """
 
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed = packed.persist()
         try:
-            rows = {lane: F.coalesce(F.sum(F.when(F.col("lane") == int(number), F.col("n"))), F.lit(0))
-                    for lane, number in LANES.items()}  # fmt: skip
-            named = [count.alias(f"rows_{lane}") for lane, count in rows.items()]
-            counts = packed.agg(*counter_columns(), *named).collect()[0].asDict()
-            for lane, sink in targets.items():
-                if counts.pop(f"rows_{lane}") or batch == 0:
-                    sink(_lane(packed, LANES[lane], schemas), batch)
-            return counts
+            counts = _write_down(packed, batch, schemas, targets["down"])
+            for lane in ("late", "quarantine"):
+                if counts[_rows_of(lane)] or batch == 0:
+                    targets[lane](_lane(packed, LANES[lane], schemas), batch)
+            return {name: counts[name] for name in COUNTERS}
         finally:
             packed.unpersist()
 
     return write_batch
 
 
-def _sinks(path: str | None, given: dict[str, SinkLike]) -> dict[str, Callable[[DataFrame, int], object]]:
+def _write_down(
+    packed: DataFrame, batch: int, schemas: LaneSchemas, sink: Callable[[DataFrame, int], object]
+) -> dict[str, int]:
+    """Write the results and count all lanes, in one action where the sink allows it."""
+    counters = [*counter_columns(), *(_rows_column(lane) for lane in LANES)]
+    if isinstance(sink, Files | Discard):
+        counted = Observation(f"latecomer lanes of batch {batch}")
+        sink(_lane(packed.observe(counted, *counters), Lane.DOWN, schemas), batch)
+        return dict(counted.get)
+    counts: dict[str, int] = packed.agg(*counters).collect()[0].asDict()
+    if counts[_rows_of("down")] or batch == 0:
+        sink(_lane(packed, Lane.DOWN, schemas), batch)
+    return counts
+
+
+def _rows_of(lane: str) -> str:
+    return f"rows_{lane}"
+
+
+def _rows_column(lane: str) -> Column:
+    rows = F.sum(F.when(F.col("lane") == int(LANES[lane]), F.col("n")))
+    return F.coalesce(rows, F.lit(0)).alias(_rows_of(lane))
+
+
+def _sinks(path: str | None, given: dict[str, SinkLike]) -> Targets:
     for lane in given:
         if lane not in LANES:
             raise InputError(must("sinks", f"be for the lanes {', '.join(LANES)}", lane, "correct the name"))

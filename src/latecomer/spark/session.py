@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from latecomer.errors import InputError, LatecomerWarning, must
+from latecomer.spark.frames import ARROW_ROWS
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -31,8 +32,8 @@ def operator_settings(shards: int) -> dict[str, str]:
         PROVIDER: ROCKSDB,
         PARTITIONS: str(shards),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
 

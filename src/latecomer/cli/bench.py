@@ -1,0 +1,43 @@
+"""`latecomer bench`: the speed targets, each a ratio inside one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latecomer.cli.screen import check_writable, console, show_report, working
+from latecomer.errors import InputError, must
+
+app = typer.Typer(help="Measure speed; every target is a ratio inside one run.", no_args_is_help=True)
+
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")]
+
+
+@app.callback()
+def _bench() -> None:
+    """Measure speed; every target is a ratio inside one run."""
+
+
+@app.command()
+def operator(
+    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
+    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
+    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of the rows.")] = 0,
+    json: JsonOption = None,
+) -> None:
+    """How fast rows cross the sharded operator (about 5 minutes)."""
+    from latecomer.experiments.operator import OperatorBench, run
+
+    check_writable(json)
+    if batch < 2 or rounds < 1 or rows < 6 * batch:
+        advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
+        raise InputError(must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice))
+    with working("bench operator") as tell:
+        report = run(OperatorBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+    show_report(report)
+    if json is not None:
+        report.write(json)
+        console.print(f"\nwritten to {json}")

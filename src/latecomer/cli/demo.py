@@ -1,0 +1,4 @@
+"""`latecomer demo`."""
+from __future__ import annotations
+def demo() -> None:
+    """Placeholder."""

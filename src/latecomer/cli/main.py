@@ -1,0 +1,55 @@
+"""The command `latecomer`. Errors go to stderr with exit code 2; a traceback only with `--debug`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from latecomer import __version__
+from latecomer.cli import bench, demo
+from latecomer.cli.screen import errors
+from latecomer.errors import LatecomerError, LatecomerWarning
+
+app = typer.Typer(
+    name="latecomer",
+    help="Right answers from late data, on Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"latecomer {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    os.environ["LATECOMER_DEBUG"] = "1" if debug else ""
+
+
+def main() -> None:
+    """Run the command line."""
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    warnings.simplefilter("ignore", LatecomerWarning)
+    try:
+        app()
+    except LatecomerError as error:
+        if os.environ.get("LATECOMER_DEBUG"):
+            raise
+        errors.print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2)

@@ -1,0 +1,54 @@
+"""What the terminal shows: two consoles, tables of experiments, a line of progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from latecomer.errors import InputError, must
+from latecomer.experiments.report import Report
+
+console = Console()
+errors = Console(stderr=True)
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Say what is being done while it is being done."""
+    with errors.status(what) as status:
+
+        def tell(text: str) -> None:
+            status.update(f"{what}: {text}")
+            if not errors.is_terminal:
+                errors.print(f"{what}: {text}", highlight=False)
+
+        yield tell
+
+
+def show_report(report: Report) -> None:
+    """Print results and targets as tables."""
+    results = Table(title=f"bench {report.name}", title_justify="left", box=None, pad_edge=False)
+    for name in report.results[0]:
+        results.add_column(name, justify="left" if isinstance(report.results[0][name], str) else "right")
+    for row in report.results:
+        results.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    console.print(results)
+    targets = Table(title="targets", title_justify="left", box=None, pad_edge=False)
+    for heading, side in (("figure", "left"), ("reached", "right"), ("wanted", "right"), ("", "left")):
+        targets.add_column(heading, justify="right" if side == "right" else "left")
+    for target in report.targets:
+        wanted = f"{'>=' if target.at_least else '<='} {target.target}"
+        met = "[green]met[/]" if target.met else "[red]missed[/]"
+        targets.add_row(target.name, str(target.value), wanted, met)
+    console.print()
+    console.print(targets)
+
+
+def check_writable(path: Path | None) -> None:
+    """Find out before the work, not after it, that a report cannot be written."""
+    if path is not None and not path.resolve().parent.is_dir():
+        raise InputError(must("--json", "name a file in a folder that exists", str(path), "make the folder first"))
