@@ -10,10 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from latecomer.basic import Hold, PassThrough
-from latecomer.errors import HeldError, InputError, LatecomerError, LatecomerWarning, StateError
-
 if TYPE_CHECKING:
+    from latecomer.basic import Hold, PassThrough
+    from latecomer.errors import HeldError, InputError, LatecomerError, LatecomerWarning, StateError
     from latecomer.spark.counters import read_counters
     from latecomer.spark.disordered import Events, disordered
     from latecomer.spark.result import Result
@@ -39,19 +38,26 @@ __all__ = [
     "session",
 ]
 
-# What needs Spark is imported when it is first used: a machine runs, and the command line answers, without it.
-_ON_SPARK = {
-    "Discard": "sinks",
-    "Events": "disordered",
-    "Files": "sinks",
-    "Result": "result",
-    "disordered": "disordered",
-    "read_counters": "counters",
-    "session": "session",
+# Names are imported when they are first used: Spark's workers and the command line start without what they don't need.
+_HOMES = {
+    "Discard": "spark.sinks",
+    "Events": "spark.disordered",
+    "Files": "spark.sinks",
+    "HeldError": "errors",
+    "Hold": "basic",
+    "InputError": "errors",
+    "LatecomerError": "errors",
+    "LatecomerWarning": "errors",
+    "PassThrough": "basic",
+    "Result": "spark.result",
+    "StateError": "errors",
+    "disordered": "spark.disordered",
+    "read_counters": "spark.counters",
+    "session": "spark.session",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_SPARK:
+    if name not in _HOMES:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
-    return getattr(import_module(f"latecomer.spark.{_ON_SPARK[name]}"), name)
+    return getattr(import_module(f"latecomer.{_HOMES[name]}"), name)

@@ -36,7 +36,8 @@ def load_arrays(data: bytes) -> dict[str, pa.Array]:
 
 def integers(column: pa.Array) -> Int64s:
     """An array of integers as int64."""
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+    values: Int64s = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
 
 
 def narrow(values: Int64s) -> npt.NDArray[np.signedinteger]:
@@ -66,7 +67,8 @@ def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:

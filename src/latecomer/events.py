@@ -91,7 +91,8 @@ def int64_view(column: pa.Array) -> Int64s:
     """See an Arrow column of 64-bit integers or timestamps as numpy int64, without copying."""
     if column.type != pa.int64():
         column = column.view(pa.int64())
-    return column.to_numpy(zero_copy_only=column.null_count == 0)
+    values: Int64s = column.to_numpy(zero_copy_only=column.null_count == 0)
+    return values
 
 
 def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
@@ -110,7 +111,7 @@ def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.Reco
 
 
 def _is_flat(kind: pa.DataType) -> bool:
-    return (
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_timestamp(kind)
@@ -200,12 +201,12 @@ def value_rank(column: pa.Array) -> Int64s:
         column = column.view(_as_integer(column.type))
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    ranks = pc.rank(column, tiebreaker="dense")
-    return ranks.to_numpy().astype(np.int64)
+    ranks: Int64s = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
+    return ranks
 
 
 def _is_rankable(kind: pa.DataType) -> bool:
-    return (
+    return bool(
         _is_flat(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_string(kind)

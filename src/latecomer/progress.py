@@ -75,9 +75,7 @@ class Header:
 
 
 @kernel
-def _latest_per_stretch(
-    source: Int64s, tick: Int64s, ts_us: Int64s, sources: int
-) -> tuple[Int64s, Int64s, Int64s]:
+def _latest_per_stretch(source: Int64s, tick: Int64s, ts_us: Int64s, sources: int) -> tuple[Int64s, Int64s, Int64s]:
     """Shrink events to one (source, tick, largest ts) per stretch of one source's events in one tick."""
     current = np.full(sources, -1, dtype=np.int64)
     out_source = np.empty(len(ts_us), dtype=np.int64)
@@ -191,9 +189,7 @@ def _unite_names(all_names: Sequence[pa.Array]) -> tuple[pa.Array, list[Int64s]]
 def _tidy(header: Header, idle_ticks: int) -> Header:
     """Keep only rises that rise and spells that silence separates."""
     source, tick, ts_us = _rises(header.rise_source, header.rise_tick, header.rise_ts_us)
-    spell_source, first, last = _join_spells(
-        header.spell_source, header.spell_first, header.spell_last, idle_ticks
-    )
+    spell_source, first, last = _join_spells(header.spell_source, header.spell_first, header.spell_last, idle_ticks)
     return replace(
         header,
         rise_source=source,
@@ -218,9 +214,7 @@ def _rises(source: Int64s, tick: Int64s, ts_us: Int64s) -> tuple[Int64s, Int64s,
     return source[keep], tick[keep], ts_us[keep]
 
 
-def _join_spells(
-    source: Int64s, first: Int64s, last: Int64s, idle_ticks: int
-) -> tuple[Int64s, Int64s, Int64s]:
+def _join_spells(source: Int64s, first: Int64s, last: Int64s, idle_ticks: int) -> tuple[Int64s, Int64s, Int64s]:
     """Per source, spells with no more than `idle_ticks` of silence between them become one."""
     if len(source) == 0:
         return source, first, last
@@ -371,9 +365,7 @@ class _Steps:
         tick, mark_us = self._marks()
         floors = self._idle_floors(tick, mark_us) + self._end_floors()
         timeline = _timeline(tick, mark_us, floors, self._before)
-        after = replace(
-            self._after, mark_us=int(timeline.mark_us[-1]), floor_us=int(timeline.floor_us[-1])
-        )
+        after = replace(self._after, mark_us=int(timeline.mark_us[-1]), floor_us=int(timeline.floor_us[-1]))
         return after, timeline
 
     def _marks(self) -> tuple[Int64s, Int64s]:

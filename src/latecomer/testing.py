@@ -6,7 +6,7 @@ raises an AssertionError that names the invariant, the seed and the difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -256,5 +256,3 @@ _CHECKS: dict[str, Callable[[Settings, Stream, Run, np.random.Generator, int | N
 def _assert_equal(left: object, right: object, what: str) -> None:
     same = left.equals(right) if isinstance(left, pa.Table) and right is not None else left == right
     assert same, f"{what} differ:\n{left}\n{right}"
-
-

@@ -34,7 +34,9 @@ def operator(
     check_writable(json)
     if batch < 2 or rounds < 1 or rows < 6 * batch:
         advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
-        raise InputError(must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice))
+        raise InputError(
+            must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice)
+        )
     with working("bench operator") as tell:
         report = run(OperatorBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
     show_report(report)

@@ -1,4 +1,7 @@
 """`latecomer demo`."""
+
 from __future__ import annotations
+
+
 def demo() -> None:
     """Placeholder."""

@@ -21,8 +21,9 @@ from latecomer.errors import InputError, must
 from latecomer.events import ORDER, SOURCE, TIME, Layout
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
-from latecomer.spark.hold import FORMAT_VERSION, HoldPlan, HoldProcessor
+from latecomer.spark.hold import FORMAT_VERSION, HoldPlan
 from latecomer.spark.pack import END, KEEP, SHARD, STAMP, PackPlan, packer
+from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.result import LaneSchemas, Result
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_time, nullable
 from latecomer.spark.shards import check_shards, default_shards, shard_keys
@@ -201,8 +202,7 @@ class Events:
     def with_columns(self, **columns: str | Column) -> Events:
         """Add or replace columns, given as SQL text or Column."""
         computed = {
-            name: self._guarded(F.expr(value) if isinstance(value, str) else value)
-            for name, value in columns.items()
+            name: self._guarded(F.expr(value) if isinstance(value, str) else value) for name, value in columns.items()
         }
         df = self._df.withColumns(computed)
         names = self._columns + tuple(name for name in columns if name not in self._columns)

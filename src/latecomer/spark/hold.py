@@ -1,4 +1,4 @@
-"""Hold: one StatefulProcessor for all strategies. It gathers a shard's frames, lets the machine act, keeps its state.
+"""Hold: what happens in a shard. It gathers the shard's frames, lets the machine act and keeps its state.
 
 Invariants
 1. Nothing happens before all frames of the micro-batch are read: blobs are put in order and headers merged first.
@@ -9,14 +9,14 @@ Invariants
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from latecomer.chunks import ChunkStore
 from latecomer.codec import batch_from_bytes, batch_to_bytes, cuts
@@ -27,8 +27,6 @@ from latecomer.progress import Header, Progress, Timeline
 from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
 FORMAT_VERSION = 1
-
-_STATE_SCHEMA = "format int, fingerprint string, progress binary, directory binary"
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,16 @@ class _Frames:
     counts: Counter[Kind]
 
 
-class HoldProcessor(StatefulProcessor):
-    """Runs a machine over one shard."""
+class Shard:
+    """A machine at work on one shard's micro-batch."""
 
-    def __init__(self, plan: HoldPlan) -> None:
+    def __init__(self, plan: HoldPlan, state: ValueState, chunks: MapState) -> None:
         self._plan = plan
+        self._state = state
+        self._chunks = chunks
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getValueState("latecomer", _STATE_SCHEMA)
-        self._chunks = handle.getMapState("chunks", "run bigint, number bigint", "data binary")
-
-    def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
-        """Spark's call, once per shard and micro-batch."""
+    def run(self, rows: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Take in the frames of one micro-batch; gives packed rows."""
         frames = _read_frames(rows)
         progress, store = self._load()
         before = progress
@@ -75,16 +69,13 @@ class HoldProcessor(StatefulProcessor):
         for count, blob in frames.quarantine:
             counters["quarantined"] += count
             yield _packed(Lane.QUARANTINE, [count], [blob])
-        for output in self._run(machine, frames, before, timeline, counters):
+        for output in self._outputs(machine, frames, before, timeline, counters):
             counters["late" if output.lane is Lane.LATE else "given"] += len(output)
             yield from _packed_pieces(output)
         self._save(progress, store)
         yield self._count(frames, machine, timeline, counters)
 
-    def close(self) -> None:
-        pass
-
-    def _run(
+    def _outputs(
         self,
         machine: Machine,
         frames: _Frames,
@@ -121,9 +112,7 @@ class HoldProcessor(StatefulProcessor):
         directory = store.flush()
         self._state.update((FORMAT_VERSION, self._plan.fingerprint, progress.to_bytes(), directory))
 
-    def _count(
-        self, frames: _Frames, machine: Machine, timeline: Timeline, counters: Counter[str]
-    ) -> pd.DataFrame:
+    def _count(self, frames: _Frames, machine: Machine, timeline: Timeline, counters: Counter[str]) -> pd.DataFrame:
         counts = {
             "seen": frames.counts[Kind.SEEN],
             "control": frames.counts[Kind.CONTROL],
@@ -163,7 +152,7 @@ class _MapBackend:
 
 def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:
     """Everything that came, blobs in the order of tasks and parts."""
-    found = []
+    found: list[tuple[Any, ...]] = []
     for frame in frames:
         columns = (frame[name] for name in ("task", "part", "kind", "n", "blob"))
         found.extend(zip(*columns, strict=True))
@@ -209,7 +198,7 @@ def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
 def _packed(
     lane: int,
     counts: list[int],
-    blobs: list[bytes | None],
+    blobs: Sequence[bytes | None],
     counters: dict[str, int] | None = None,
     *,
     pane: str = "",

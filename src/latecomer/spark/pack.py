@@ -147,9 +147,7 @@ class _Task:
         keep: Bools = batch.column(KEEP).fill_null(False).to_numpy(zero_copy_only=False)
         return keep
 
-    def _split(
-        self, kind: Kind, rows: pa.RecordBatch, shard: Int64s, chosen: Bools
-    ) -> Iterator[pa.RecordBatch]:
+    def _split(self, kind: Kind, rows: pa.RecordBatch, shard: Int64s, chosen: Bools) -> Iterator[pa.RecordBatch]:
         """Queue the chosen rows for their shards; gives the blobs that are full."""
         shards = len(self._plan.shard_keys)
         small = shard.astype(np.uint8 if shards <= 256 else np.uint16)  # numpy sorts these by radix

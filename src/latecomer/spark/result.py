@@ -27,9 +27,9 @@ from latecomer.spark.sinks import Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import Stored, bind
 from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
 
-_CHANGE_FIELDS = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
-_LATE_FIELDS = {LATENESS: T.LongType(), REASON: T.StringType()}
-_QUARANTINE_FIELDS = {REASON: T.StringType()}
+_CHANGE_FIELDS: dict[str, T.DataType] = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
+_LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
+_QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Result:
         trigger = _trigger(every, available_now=available_now)
         spark = self._packed.sparkSession
         bind(spark, checkpoint, self._stored)
-        writer = observed(self._packed).writeStream.foreachBatch(_batch_writer(self._schemas, targets))
+        writer = observed(self._packed).writeStream.foreachBatch(_without_result(_batch_writer(self._schemas, targets)))
         writer = writer.option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
@@ -156,6 +156,13 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
             return {name: counts[name] for name in COUNTERS}
         finally:
             packed.unpersist()
+
+    return write_batch
+
+
+def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:
+    def write_batch(packed: DataFrame, batch: int) -> None:
+        write(packed, batch)
 
     return write_batch
 

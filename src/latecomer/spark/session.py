@@ -90,10 +90,14 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-@contextlib.contextmanager
-def settings_for_start(spark: SparkSession, shards: int) -> Iterator[None]:
+def settings_for_start(spark: SparkSession, shards: int) -> contextlib.AbstractContextManager[None]:
     """Set what the operator wants while a query starts (Spark copies it then), and put everything back."""
-    wanted = operator_settings(shards)
+    return changed_settings(spark, operator_settings(shards))
+
+
+@contextlib.contextmanager
+def changed_settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
+    """Other settings for a while."""
     before = {name: spark.conf.get(name, None) for name in wanted}
     try:
         for name, value in wanted.items():

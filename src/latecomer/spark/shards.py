@@ -35,5 +35,3 @@ def shard_keys(spark: SparkSession, shards: int) -> tuple[int, ...]:
     if len(found) < shards:
         raise InputError(must("shards", "each find a key", shards, "use fewer shards"))
     return tuple(found[place] for place in range(shards))
-
-

@@ -1,0 +1,44 @@
+"""The StatefulProcessor Spark knows, one for all strategies.
+
+It is kept light on purpose: at the start of every query Spark starts a fresh Python only to ask it for its state,
+so what a shard does, and the libraries that takes, is imported when the first rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import Row
+
+    from latecomer.spark.hold import HoldPlan
+
+
+class HoldProcessor(StatefulProcessor):
+    """Runs a machine over each shard."""
+
+    def __init__(self, plan: HoldPlan) -> None:
+        self._plan = CloudPickleSerializer().dumps(plan)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark's call: name the state."""
+        small = "format int, fingerprint string, progress binary, directory binary"
+        self._state = handle.getValueState("latecomer", small)
+        self._chunks = handle.getMapState("chunks", "run bigint, number bigint", "data binary")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame] | Iterator[Row], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        """Spark's call, once per shard and micro-batch."""
+        from latecomer.spark.hold import Shard
+
+        plan = CloudPickleSerializer().loads(self._plan)
+        yield from Shard(plan, self._state, self._chunks).run(cast("Iterator[pd.DataFrame]", rows))
+
+    def close(self) -> None:
+        """Spark's call; nothing is kept outside the state store."""
