@@ -1,7 +1,7 @@
 """Named arrays to bytes and back: how headers travel and how small state is kept.
 
-One Arrow record batch of one row, a list column per array. Integers are stored in the narrowest type that
-holds them, so delta-encoded arrays take a byte or two per element.
+One Arrow record batch of one row, a list column per array, compressed: delta-encoded arrays take a byte or less
+per element.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from latecomer.events import Int64s
 
 Arrays = Mapping[str, "Int64s | pa.Array"]
 
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+
 
 def dump_arrays(arrays: Arrays) -> bytes:
     """Write arrays as bytes."""
     columns = []
     for values in arrays.values():
         if isinstance(values, np.ndarray):
-            values = pa.array(narrow(values))
+            values = pa.array(values)
         offsets = pa.array([0, len(values)], pa.int32())
         columns.append(pa.ListArray.from_arrays(offsets, values))
-    return batch_to_bytes(pa.RecordBatch.from_arrays(columns, names=list(arrays)))
+    return batch_to_bytes(pa.RecordBatch.from_arrays(columns, names=list(arrays)), _COMPRESSED)
 
 
 def load_arrays(data: bytes) -> dict[str, pa.Array]:
@@ -62,10 +64,10 @@ def undo_deltas(differences: Int64s) -> Int64s:
     return np.cumsum(differences)
 
 
-def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
+def batch_to_bytes(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
     """One record batch, its schema included, as bytes."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data

@@ -1,0 +1,94 @@
+"""Chunks and their directory."""
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.chunks import CHUNK_BYTES, ChunkStore, MemoryBackend
+from latecomer.codec import cuts, dump_arrays, integers, load_arrays
+from latecomer.events import TICK
+
+
+def rows(count: int, first: int = 0) -> tuple[pa.RecordBatch, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    ts_us = np.arange(first, first + count)
+    batch = pa.RecordBatch.from_pydict({"ts": pa.array(ts_us), TICK: pa.array(ts_us + 10**12)})
+    return batch, ts_us
+
+
+class Watched(MemoryBackend):
+    """Counts what reaches the store."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def get(self, run: int, number: int) -> bytes:
+        self.calls.append("get")
+        return super().get(run, number)
+
+    def put(self, run: int, number: int, data: bytes) -> None:
+        self.calls.append("put")
+        super().put(run, number, data)
+
+    def delete(self, run: int, number: int) -> None:
+        self.calls.append("delete")
+        super().delete(run, number)
+
+
+def test_what_leaves_in_its_own_batch_never_touches_the_store() -> None:
+    backend = Watched()
+    store = ChunkStore(backend)
+    store.append(*rows(10))
+    taken = list(store.take(store.chunks))
+    store.flush()
+    assert backend.calls == []
+    assert taken[0].equals(rows(10)[0])
+
+
+def test_only_chunks_that_are_taken_are_read() -> None:
+    backend = Watched()
+    store = ChunkStore(backend)
+    store.append(*rows(10))
+    store.append(*rows(10, first=100))
+    directory = store.flush()
+    again = ChunkStore(backend, directory)
+    backend.calls.clear()
+    early = [chunk for chunk in again.chunks if chunk.ts_min_us <= 50]
+    list(again.take(early))
+    again.flush()
+    assert backend.calls == ["get", "delete"]
+    assert again.rows == 10
+
+
+def test_large_batches_become_chunks_of_at_most_a_megabyte() -> None:
+    store = ChunkStore()
+    store.append(*rows(300_000))
+    assert store.rows == 300_000
+    store.flush()
+    snapshot = store.snapshot()
+    assert max(len(data) for name, data in snapshot.items() if name != "directory") < 1.1 * CHUNK_BYTES
+    spans = [(chunk.ts_min_us, chunk.ts_max_us) for chunk in store.chunks]
+    assert all(left[1] < right[0] for left, right in zip(spans, spans[1:], strict=False))
+
+
+def test_uneven_values_are_cut_finer() -> None:
+    values = ["x" * 10] * 1_000 + ["y" * 400_000] * 10
+    batch = pa.RecordBatch.from_pydict({"text": pa.array(values)})
+    pieces = [batch.slice(start, stop - start).nbytes for start, stop in cuts(batch, CHUNK_BYTES)]
+    assert max(pieces) <= 2 * CHUNK_BYTES
+    assert sum(stop - start for start, stop in cuts(batch, CHUNK_BYTES)) == len(batch)
+
+
+def test_snapshot_and_restore_keep_rows_and_notes() -> None:
+    store = ChunkStore()
+    store.notes["seen"] = 42
+    store.append(*rows(5), run=3)
+    again = ChunkStore.restore(store.snapshot())
+    assert again.notes == {"seen": 42}
+    assert again.read(again.chunks[0]).equals(rows(5)[0])
+    assert again.chunks == store.chunks
+
+
+def test_arrays_survive_the_journey() -> None:
+    arrays = {"small": np.array([1, -2]), "large": np.array([2**61]), "none": np.array([], dtype=np.int64)}
+    back = {name: integers(values).tolist() for name, values in load_arrays(dump_arrays(arrays)).items()}
+    assert back == {"small": [1, -2], "large": [2**61], "none": []}

@@ -1,0 +1,124 @@
+"""Ticks, marks, punctuations, sources that idle or end."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import FOREVER_US, NEVER_US, Int64s
+from latecomer.progress import Header, HeaderBuilder, Progress, Timeline
+
+
+def header(
+    ts_us: list[int], tick: list[int] | None, source: Sequence[str | None] | None = None, idle: int | None = None
+) -> Header:
+    builder = HeaderBuilder(idle)
+    builder.add(array(ts_us), None if tick is None else array(tick), None if source is None else pa.array(source))
+    return builder.build()
+
+
+def array(values: list[int]) -> Int64s:
+    return np.array(values, dtype=np.int64)
+
+
+def marks(timeline: Timeline, *ticks: int) -> list[int]:
+    return timeline.mark_before(array(list(ticks))).tolist()
+
+
+def test_the_mark_moves_between_ticks_never_inside_one() -> None:
+    _, timeline = Progress().advance([header([100, 50, 200], [1, 1, 2])])
+    assert marks(timeline, 1, 2, 3) == [NEVER_US, 100, 200]
+
+
+def test_headers_of_several_tasks_agree_whatever_their_order() -> None:
+    one, two = header([100, 90], [1, 3], ["a", "a"]), header([150, 10], [2, 3], ["b", "a"])
+    left, _ = Progress().advance([one, two])
+    right, _ = Progress().advance([two, one])
+    assert left.to_bytes() == right.to_bytes()
+    assert left.mark_us == 150
+    assert dict(zip(left.names.to_pylist(), left.latest_us.tolist(), strict=True)) == {"a": 100, "b": 150}
+
+
+def test_without_stamps_a_micro_batch_is_one_tick() -> None:
+    progress, timeline = Progress().advance([header([100], None)])
+    assert marks(timeline, progress.closed_tick) == [NEVER_US]
+    later, timeline = progress.advance([header([300], None)])
+    assert later.closed_tick == progress.closed_tick + 1
+    assert marks(timeline, later.closed_tick) == [100]
+
+
+def test_a_stamp_that_goes_back_joins_the_first_open_tick() -> None:
+    progress, _ = Progress().advance([header([100], [7])])
+    assert progress.open_ticks(array([3, 7, 8])).tolist() == [8, 8, 8]
+    later, timeline = progress.advance([header([500], [3])])
+    assert marks(timeline, 8, 9) == [100, 500]
+    assert later.closed_tick == 8
+
+
+def test_an_empty_batch_changes_nothing() -> None:
+    progress, _ = Progress().advance([header([100], [7])])
+    later, timeline = progress.advance([HeaderBuilder().build()])
+    assert later.to_bytes() == progress.to_bytes()
+    assert timeline.punctuation(10) == 90
+
+
+def test_silence_makes_the_mark_a_punctuation() -> None:
+    _, timeline = Progress().advance([header([100, 200], [1, 20], idle=5)], 5)
+    assert timeline.punctuation_before(array([1, 6, 7, 20, 21]), 50).tolist() == [NEVER_US, 50, 100, 100, 150]
+
+
+def test_silence_counts_alike_when_a_batch_ends_in_it() -> None:
+    progress, _ = Progress().advance([header([100], [1], idle=5)], 5)
+    _, timeline = progress.advance([header([200], [20], idle=5)], 5)
+    assert timeline.punctuation_before(array([20, 21]), 50).tolist() == [100, 150]
+
+
+def test_a_heartbeat_releases_an_idle_stream() -> None:
+    progress, timeline = Progress().advance([header([100], [1], idle=5)], 5)
+    assert timeline.punctuation(50) == 50
+    beat = HeaderBuilder(5)
+    beat.hear(6)
+    progress, timeline = progress.advance([beat.build()], 5)
+    assert timeline.punctuation(50) == 50
+    beat.hear(7)
+    progress, timeline = progress.advance([beat.build()], 5)
+    assert timeline.punctuation(50) == 100
+    assert progress.closed_tick == 1
+
+
+def test_one_source_that_idles_does_not_release_the_others() -> None:
+    ticks = list(range(1, 30))
+    _, timeline = Progress().advance([header([100, *range(200, 228)], ticks, ["a"] + ["b"] * 28, idle=5)], 5)
+    assert timeline.floor_us[-1] == NEVER_US
+
+
+def test_the_stream_ends_when_its_last_source_ends() -> None:
+    progress, timeline = Progress().advance([header([100, 200], [1, 1], ["a", "b"])])
+    ends = HeaderBuilder()
+    ends.add_ends(array([2]), 1, pa.array(["a"]))
+    progress, timeline = progress.advance([ends.build()])
+    assert timeline.punctuation(50) == 150
+    ends = HeaderBuilder()
+    ends.add_ends(array([3]), 1, pa.array(["b"]))
+    progress, timeline = progress.advance([ends.build()])
+    assert timeline.punctuation(50) == FOREVER_US
+
+
+def test_progress_and_headers_survive_the_journey() -> None:
+    original = header([100, 50, 200], [1, 1, 2], ["a", "b", "a"], idle=5)
+    again = Header.from_bytes(original.to_bytes())
+    assert again.to_bytes() == original.to_bytes()
+    progress, _ = Progress().advance([again], 5)
+    assert Progress.from_bytes(progress.to_bytes()).to_bytes() == progress.to_bytes()
+
+
+def test_a_null_source_is_a_source() -> None:
+    progress, _ = Progress().advance([header([1, 2], [1, 1], ["a", None])])
+    assert sorted(progress.names.to_pylist(), key=str) == [None, "a"]
+
+
+def test_a_header_of_many_ticks_is_small() -> None:
+    ticks = np.arange(10_000) + 17_600_000_000
+    builder = HeaderBuilder()
+    builder.add(ticks * 100_000, ticks)
+    assert len(builder.build().to_bytes()) < 60_000
