@@ -29,23 +29,16 @@ def observed(packed: DataFrame) -> DataFrame:
 def read_counters(progress: Any) -> dict[str, int] | None:
     """The counters in one of a query's progress events; None where a batch brought none.
 
-    Classic Spark gives the metrics as a Row, Connect as a dict or as a list of values in order.
+    Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`.
     """
-    if progress is None:
+    row = None if progress is None else progress["observedMetrics"].get(METRIC)
+    if row is None:
         return None
-    metrics = progress["observedMetrics"] if _is_mapping(progress) else progress.observedMetrics
-    values = metrics.get(METRIC)
-    if values is None:
-        return None
-    if hasattr(values, "asDict"):
-        values = values.asDict()
-    if not isinstance(values, Mapping):
-        values = dict(zip(COUNTERS, values, strict=True))
+    values = row.asDict()
+    if "schema" in values:
+        names = [column["name"] for column in values["schema"]["fields"]]
+        values = dict(zip(names, values["values"], strict=True))
     return {name: int(values[name]) for name in COUNTERS}
-
-
-def _is_mapping(progress: Any) -> bool:
-    return isinstance(progress, Mapping)
 
 
 def total(counters: list[dict[str, int]]) -> dict[str, int]:

@@ -38,7 +38,7 @@ def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
         frame = spark.createDataFrame([(_text(stored),)], "value string")
         frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
         return
-    for name in sorted({*found, *stored}):
+    for name in dict.fromkeys([*stored, *found]):
         if found.get(name) != stored.get(name):
             rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
             advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"

@@ -1,0 +1,103 @@
+"""A stream killed with SIGKILL, driver and JVM, again and again, ends like one that was left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.spark.streams import make_events, write_in_parts
+
+BATCHES = 14
+KILLS = 6
+ROOT = Path(__file__).parents[2]
+
+
+def start(folder: Path, out: str) -> subprocess.Popen[str]:
+    """The stream in a process group of its own, so that its JVM and workers die with it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.stream", str(folder), out],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def commits(folder: Path, out: str) -> int:
+    """How many micro-batches have been committed."""
+    return len([p for p in (folder / f"{out}-checkpoint" / "commits").glob("[0-9]*") if p.name.isdigit()])
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def kill_somewhere(folder: Path, out: str, rng: random.Random) -> bool:
+    """Start, wait for one or two commits and a random moment more, kill; False if it was done before."""
+    process = start(folder, out)
+    goal = commits(folder, out) + rng.choice([0, 1, 2])
+    moment = rng.uniform(0.0, 2.5)
+    deadline = time.monotonic() + 120
+    while commits(folder, out) < goal and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(moment if goal else 6 * moment)
+    if process.poll() is not None:
+        return False
+    kill(process)
+    return True
+
+
+def lanes(folder: Path, out: str) -> dict[str, list[tuple[str, pa.Table]]]:
+    """Every lane's rows, batch by batch, in an order of their own."""
+    found = {}
+    for lane in ("down", "late", "quarantine"):
+        batches = sorted((folder / out / lane).glob("batch=*"), key=lambda path: int(path.name.split("=")[1]))
+        tables = [(path.name, pq.read_table(path, partitioning=None).sort_by("id")) for path in batches]
+        found[lane] = [(name, table) for name, table in tables if len(table)]
+    return found
+
+
+def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
+    events = make_events(20_000, seed=11)
+    events = events.set_column(1, "ts", _some_absurd(events["ts"]))
+    write_in_parts(events, tmp_path / "in", BATCHES)
+    undisturbed = start(tmp_path, "whole")
+    assert undisturbed.communicate(timeout=300)[0] == "done\n"
+
+    rng = random.Random(3)
+    killed = 0
+    for _ in range(KILLS):
+        killed += kill_somewhere(tmp_path, "killed", rng)
+    assert killed >= 5
+    assert start(tmp_path, "killed").communicate(timeout=300)[0] == "done\n"
+
+    whole, survived = lanes(tmp_path, "whole"), lanes(tmp_path, "killed")
+    for lane in whole:
+        assert [name for name, _ in whole[lane]] == [name for name, _ in survived[lane]], lane
+        for (name, left), (_, right) in zip(whole[lane], survived[lane], strict=True):
+            assert left.equals(right), f"{lane} {name}"
+    rows = {lane: sum(len(table) for _, table in batches) for lane, batches in whole.items()}
+    assert rows["late"] > 100
+    assert rows["quarantine"] == 20_000 // 500 - _filtered(events)
+    print(f"\n{killed} kills; rows: {rows}")
+
+
+def _some_absurd(times: pa.ChunkedArray) -> pa.Array:
+    values = times.cast(pa.int64()).to_pylist()
+    return pa.array([None if i % 500 == 0 else v for i, v in enumerate(values)], pa.timestamp("us", "UTC"))
+
+
+def _filtered(events: pa.Table) -> int:
+    """Absurd rows that the stream's own `where` drops."""
+    keys = events["key"].to_pylist()
+    return sum(1 for position in range(0, len(keys), 500) if keys[position] == 3)

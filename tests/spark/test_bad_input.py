@@ -1,0 +1,127 @@
+"""Bad input: a clear error before the query starts, or a correct answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import latecomer as lc
+
+GOOD: dict[str, Any] = {"time": "ts"}
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession) -> DataFrame:
+    columns = "TIMESTAMP_SECONDS(id) ts, id, 'x' text, true flag, map(1, 2) pairs, DATE'2020-01-01' day, 1 number"
+    return spark.range(3).selectExpr(*[column.strip() for column in _split(columns)])
+
+
+def _split(columns: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for character in columns:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return [*parts, current]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"time": "when"}, "time= must name a column; got 'when'; the columns are ts, id, text"),
+        ({"time": "text"}, "time= must be timestamp, timestamp_ntz or bigint (microseconds): column 'text'; got 'string'"),
+        ({"time": "text"}, "df.withColumn('text', to_timestamp('text'))"),
+        ({"time": "day"}, "col('day').cast('timestamp')"),
+        ({"time": "number"}, "timestamp_seconds('number')"),
+        ({"time": "ts", "key": "who"}, "key= must name a column; got 'who'"),
+        ({"time": "ts", "key": "pairs"}, "key= must have a hash, which maps and variants lack: column 'pairs'"),
+        ({"time": "ts", "arrival": "text"}, "arrival= must be timestamp"),
+        ({"time": "ts", "end": "text"}, "end= must be a boolean column; got 'string'"),
+        ({"time": "ts", "tick": "0 s"}, "tick must be longer than zero; got '0 s'"),
+        ({"time": "ts", "tick": 100}, "tick must be a duration with a unit; got 100"),
+        ({"time": "ts", "idle_after": "-1 s"}, "idle_after must be longer than zero"),
+        ({"time": "ts", "earliest": "2300-01-01"}, "earliest must lie before latest"),
+        ({"time": "ts", "shards": 0}, "shards must be a whole number from 1 to 4096; got 0"),
+        ({"time": "ts", "shards": 2.5}, "shards must be a whole number from 1 to 4096; got 2.5"),
+    ],
+)
+def test_arguments_are_checked_before_anything_runs(df: DataFrame, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(lc.InputError) as error:
+        lc.disordered(df, **arguments)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("latency", "message"),
+    [
+        ("0 s", "latency must be longer than zero"),
+        ("-1 minute", "latency must be longer than zero"),
+        ("10", "latency must be a duration with a unit"),
+        (10, "latency must be a duration with a unit"),
+    ],
+)
+def test_a_latency_needs_a_size_and_a_unit(df: DataFrame, latency: Any, message: str) -> None:
+    with pytest.raises(lc.InputError, match=message):
+        lc.disordered(df, time="ts", shards=1).hold(latency)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("INTERVAL '1' MONTH AS wait", "column 'wait' must have a type Arrow knows; got 'interval month'"),
+        ("make_interval(1) AS wait", "column 'wait' must have a type Arrow knows; got 'interval'"),
+        ("TIME'10:00:00' AS at", "cast it before, e.g. CAST(at AS STRING)"),
+        ("struct(INTERVAL '1' YEAR AS y) AS deep", "column 'deep.y' must have a type Arrow knows"),
+        ("1 AS reason", "columns must not be named lateness_us, reason"),
+        ("1 AS _lc_ts", "columns must not begin with '_lc_'; got '_lc_ts'"),
+    ],
+)
+def test_columns_that_cannot_cross_are_named(df: DataFrame, expression: str, message: str) -> None:
+    with pytest.raises(lc.InputError) as error:
+        lc.disordered(df.selectExpr("ts", expression), time="ts")
+    assert message in str(error.value)
+
+
+def test_doubled_names_are_refused(df: DataFrame) -> None:
+    with pytest.raises(lc.InputError, match="columns must have unique names; got 'id'"):
+        lc.disordered(df.selectExpr("ts", "id", "id"), time="ts")
+
+
+def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> None:
+    batch = lc.disordered(spark.range(3).selectExpr("id AS ts"), time="ts", shards=1).pass_through()
+    with pytest.raises(lc.InputError, match="start must be called on a stream"):
+        batch.start("out", checkpoint="checkpoint")
+    with pytest.raises(lc.InputError, match="every lane must have somewhere to go"):
+        batch.write(sinks={"down": lc.Discard()})
+    with pytest.raises(lc.InputError, match="sinks must be for the lanes down, late, quarantine; got 'lost'"):
+        batch.write("out", sinks={"lost": lc.Discard()})
+    stream = spark.readStream.schema("ts bigint").parquet(str(tmp_path))
+    streamed = lc.disordered(stream, time="ts", shards=1).pass_through()
+    with pytest.raises(lc.InputError, match="write must be called on a batch"):
+        streamed.write("out")
+    with pytest.raises(lc.InputError, match="every must be a duration with a unit"):
+        streamed.start("out", checkpoint=str(tmp_path / "c"), every="5")
+    with pytest.raises(lc.InputError, match="checkpoint must be a folder"):
+        streamed.start("out", checkpoint="")
+
+
+def test_a_million_rows_of_one_time_backwards_and_of_one_key(spark: SparkSession) -> None:
+    count = 1_000_000
+    shapes = {
+        "one time": ("1000L", "id % 1000"),
+        "backwards, one hot key": (f"({count} - id) * 1000", "0"),
+        "a key per row": ("id * 1000", "id"),
+    }
+    for name, (ts, key) in shapes.items():
+        df = spark.range(0, count, 1, 3).selectExpr("id", f"{ts} AS ts", f"{key} AS key")
+        result = lc.disordered(df, time="ts", key="key", shards=2).hold("1 s")
+        row = result.down.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
+        assert row is not None, name
+        assert (row["rows"], row["ids"]) == (count, count), name

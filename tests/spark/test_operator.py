@@ -1,0 +1,236 @@
+"""The sharded operator end to end: streams, restarts, batches, lanes, counters."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import latecomer as lc
+from latecomer.spark.counters import total, unaccounted
+from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
+
+LATENCY = f"{LATENCY_US} us"
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def declare(df: DataFrame, shards: int = 2) -> lc.Events:
+    return lc.disordered(
+        df, time="ts", key="key", source="source", arrival="arrival", order="id", shards=shards
+    )
+
+
+def ids(folder: Path, lane: str) -> list[int]:
+    return sorted(pq.read_table(folder / lane)["id"].to_pylist())
+
+
+def counters(query: object) -> dict[str, int]:
+    batches = [lc.read_counters(progress) for progress in query.recentProgress]  # type: ignore[attr-defined]
+    return total([batch for batch in batches if batch is not None])
+
+
+def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_path: Path) -> None:
+    events = make_events(2_000, seed=1)
+    given, late = expected(events)
+    write_in_parts(events.slice(0, 1_400), tmp_path / "in", 2)
+    out, checkpoint = tmp_path / "out", str(tmp_path / "checkpoint")
+    result = declare(read(spark, tmp_path / "in")).hold(LATENCY)
+    first = result.start(str(out), checkpoint=checkpoint, available_now=True)
+    first.awaitTermination()
+    counted = counters(first)
+    assert unaccounted(counted) == 0
+    assert counted["seen"] == 1_400 == counted["given"] + counted["held"] + counted["late"]
+
+    write_in_parts(events.slice(1_400), tmp_path / "in", 2, first=2)
+    second = declare(read(spark, tmp_path / "in")).hold(LATENCY)
+    query = second.start(str(out), checkpoint=checkpoint, available_now=True)
+    query.awaitTermination()
+    held = counters(query)["held"]
+    assert held > 0
+    assert ids(out, "late") == late
+    assert ids(out, "down") == sorted(given[: len(given) - held])
+    assert pq.read_table(out / "late")["reason"].unique().to_pylist() == ["too_late"]
+    _assert_order(out / "down")
+    _assert_bound(spark, tmp_path, checkpoint)
+
+
+def _assert_order(folder: Path) -> None:
+    """Within a shard and batch: the total order; between batches: later batches lie after earlier punctuations."""
+    last = -(2**62)
+    for batch in sorted(folder.glob("batch=*"), key=lambda path: int(path.name.split("=")[1])):
+        tables = [pq.read_table(part) for part in batch.glob("part-*.parquet")]
+        for table in tables:
+            ordered = table.sort_by([(name, "ascending") for name in ("ts", "source", "arrival", "id")])
+            assert table.equals(ordered)
+        times = [value for table in tables for value in table["ts"].cast(pa.int64()).to_pylist()]
+        if times:
+            assert min(times) > last
+            last = max(times)
+
+
+def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
+    """A checkpoint is bound to shards, schema and strategy; an error comes before the query starts."""
+    df = read(spark, tmp_path / "in")
+    out = str(tmp_path / "out")
+    others = {
+        "shards: 2": declare(df, shards=3).hold(LATENCY),
+        "strategy": declare(df).hold("1 s"),
+        "schema": declare(df).select("id", "ts").hold(LATENCY),
+    }
+    for name, result in others.items():
+        with pytest.raises(lc.StateError, match="query must go on with the settings") as error:
+            result.start(out, checkpoint=checkpoint, available_now=True)
+        assert name in str(error.value)
+        assert "another checkpoint" in str(error.value)
+
+
+def test_a_batch_gives_the_same_for_any_number_of_shards(spark: SparkSession, tmp_path: Path) -> None:
+    events = make_events(1_000, seed=2)
+    given, late = expected(events)
+    write_in_parts(events, tmp_path / "in", 3)
+    df = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    for shards in (1, 3):
+        counts = declare(df, shards).hold(LATENCY).write(str(tmp_path / f"out{shards}"))
+        assert (counts["given"], counts["late"]) == (len(given), len(late))
+        assert ids(tmp_path / f"out{shards}", "down") == sorted(given)
+        assert ids(tmp_path / f"out{shards}", "late") == late
+    in_order = [row["id"] for row in declare(df, 1).hold(LATENCY).down.collect()]
+    assert in_order == given
+
+
+def test_rows_have_one_door_and_filtered_rows_still_move_time(spark: SparkSession) -> None:
+    rows = [
+        (1, 1_000_000, "keep", 0.0),
+        (2, 9_000_000, "drop", 0.0),  # filtered, but moves the mark
+        (3, None, "keep", 1.0),
+        (4, -5, "keep", 1.0),
+        (5, 2**55, "keep", 1.0),
+        (6, 1_500_000, None, 1.0),  # a null condition filters
+        (7, None, "drop", 1.0),
+        (8, 500_000, "keep", 1.0),
+    ]
+    schema = "id int, ts bigint, name string, value double"
+    arrival = F.when(F.col("id") == 8, 2_000_000).otherwise(1_000_000).cast("bigint")
+    df = spark.createDataFrame(rows, schema).withColumn("arrival", arrival)
+    events = lc.disordered(df, time="ts", key="id", arrival="arrival", shards=2)
+    # Dividing by zero must not reach rows that were filtered before.
+    steps = events.where("name = 'keep'").with_columns(inverse="if(name = 'keep', 1, 1 / 0)").select(
+        "id", F.col("inverse").alias("one"), (F.col("value") + 1).alias("more")
+    )
+    assert steps.columns == ["id", "one", "more"]
+    result = steps.hold("2 s")
+    seen: dict[str, list[tuple[object, ...]]] = {}
+    sinks = {lane: _collect(seen, lane) for lane in ("down", "late", "quarantine")}
+    counts = result.write(sinks=sinks)
+    assert [row[0] for row in seen["down"]] == [1]
+    assert [(row[0], row[3], row[4]) for row in seen["late"]] == [(8, 8_500_000, "too_late")]
+    assert sorted((row[0], row[3]) for row in seen["quarantine"]) == [
+        (3, "null_time"),
+        (4, "too_early"),
+        (5, "too_far"),
+    ]
+    assert (counts["seen"], counts["filtered"], counts["quarantined"], counts["late"]) == (8, 3, 3, 1)
+    assert unaccounted(counts) == 0
+
+
+def _collect(seen: dict[str, list[tuple[object, ...]]], lane: str) -> object:
+    def sink(rows: DataFrame, batch: int) -> None:
+        seen[lane] = [tuple(row) for row in rows.collect()]
+
+    return sink
+
+
+def test_where_and_select_keep_roles_that_are_dropped_or_changed(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, 3_000_000, "b"), (2, 1_000_000, "a")], "id int, ts bigint, source string")
+    events = lc.disordered(df, time="ts", source="source", order="id", shards=1)
+    changed = events.with_columns(ts="0L").where("id > 0").select("*").select("id", "ts")
+    assert [tuple(row) for row in changed.hold("1 s").down.collect()] == [(2, 0), (1, 0)]
+    changes = changed.hold("1 s").changes.collect()
+    assert [(row["id"], row["change"], row["pane"], row["final"]) for row in changes] == [
+        (2, 1, "on_time", True),
+        (1, 1, "on_time", True),
+    ]
+
+
+def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    now_us = time.time_ns() // 1_000
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "ts": pa.array([now_us, now_us - 1_000_000], pa.timestamp("us", "UTC")),
+            "over": [False, False],
+        }
+    )
+    (tmp_path / "in").mkdir()
+    pq.write_table(rows, tmp_path / "in" / "0.parquet")
+    stream = spark.readStream.schema("id bigint, ts timestamp, over boolean").parquet(str(tmp_path / "in"))
+    events = lc.disordered(stream, time="ts", end="over", idle_after="1 s", heartbeat="500 ms", shards=1)
+    query = events.select("id").hold("1 day").start(
+        str(tmp_path / "out"), checkpoint=str(tmp_path / "checkpoint"), every="500 ms"
+    )
+    try:
+        for _ in range(120):
+            query.awaitTermination(1)
+            if counters(query)["given"] == 2:
+                break
+        assert counters(query)["given"] == 2
+        assert counters(query)["seen"] == 2
+    finally:
+        query.stop()
+    ended = lc.disordered(
+        spark.createDataFrame([(1, 5, False), (2, None, True)], "id int, ts bigint, over boolean"),
+        time="ts",
+        end="over",
+        shards=1,
+    )
+    counts = ended.hold("1 s").write(sinks=dict.fromkeys(("down", "late", "quarantine"), lc.Discard()))
+    assert (counts["control"], counts["seen"], counts["given"]) == (1, 1, 1)
+    assert counts["punctuation_us"] == 2**62
+
+
+def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.schema("ts timestamp").parquet(str(tmp_path))
+    result = lc.disordered(stream, time="ts", shards=2).pass_through()
+    with pytest.warns(lc.LatecomerWarning, match="rows of late, quarantine are then only counted"):
+        assert result.down.isStreaming
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    kept = spark.conf.get(provider)
+    spark.conf.unset(provider)
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(lc.InputError, match=f"{provider} must be Spark's RocksDB provider; got"):
+            _ = result.late
+    finally:
+        spark.conf.set(provider, str(kept))
+    partitions = "spark.sql.shuffle.partitions"
+    kept = spark.conf.get(partitions)
+    spark.conf.set(partitions, "200")
+    batch = lc.disordered(spark.createDataFrame([(1,)], "ts bigint"), time="ts", shards=2).pass_through()
+    try:
+        with pytest.warns(lc.LatecomerWarning, match=f"{partitions} is 200 for 2 shards"):
+            _ = batch.down
+    finally:
+        spark.conf.set(partitions, str(kept))
+
+
+def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
+    df = spark.range(100).select((F.col("id") * 1_000).alias("ts"))
+    with pytest.raises(Exception, match="held events per shard must stay within max_held=10; got"):
+        lc.disordered(df, time="ts", shards=1).hold("1 day", max_held=10).down.collect()
+
+
+def test_a_user_can_bring_a_strategy(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, 2), (2, 1)], "id int, ts bigint")
+    settings = replace(lc.Hold("1 s"), latency="5 s")
+    assert [row["id"] for row in lc.disordered(df, time="ts", shards=1).apply(settings).down.collect()] == [2, 1]

@@ -1,0 +1,95 @@
+"""The processor alone, in Spark's own tester, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from latecomer.basic import Hold
+from latecomer.codec import batch_from_bytes
+from latecomer.contract import Lane
+from latecomer.errors import StateError
+from latecomer.events import Layout
+from latecomer.spark.frames import COUNTS_LANE
+from latecomer.spark.hold import HoldPlan
+from latecomer.spark.pack import PackPlan, packer
+from latecomer.spark.processor import HoldProcessor
+
+COLUMNS = ("ts", "id")
+
+
+def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
+    """What pack sends for one micro-batch of one task and one shard."""
+    plan = PackPlan(
+        shard_keys=(7,),
+        time="ts",
+        stamp=None,
+        source=None,
+        columns=COLUMNS,
+        user_columns=COLUMNS,
+        filtering=False,
+        beating=False,
+        ending=False,
+        tick_us=1,
+        idle_ticks=None,
+        earliest_us=0,
+        latest_us=2**60,
+        max_ahead_us=None,
+    )
+    shard = pa.array(np.zeros(len(ids), dtype=np.int32))
+    rows = pa.RecordBatch.from_pydict({"ts": pa.array(ts_us, pa.int64()), "id": pa.array(ids, pa.int64()), "_lc_shard": shard})
+    for frame in packer(plan)(iter([rows])):
+        yield frame.to_pandas()
+
+
+def processor(fingerprint: str = "one") -> HoldProcessor:
+    return HoldProcessor(HoldPlan(Hold("10 us"), Layout("ts"), None, fingerprint, finishing=False))
+
+
+def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:
+    """Ids by lane, and the counters of the batch under the lane of counts."""
+    rows = pd.concat(frames(ts_us, ids), ignore_index=True)
+    given = tester.testInPandas(7, rows)
+    lanes: dict[int, list[int]] = {}
+    for _, row in given.iterrows():
+        if row["lane"] == COUNTS_LANE:
+            lanes[COUNTS_LANE] = [row["seen"], row["given"], row["held"], row["late"]]
+        else:
+            found = batch_from_bytes(row["blob"]).column("id").to_pylist()
+            lanes.setdefault(row["lane"], []).extend(found)
+    return lanes
+
+
+def test_state_is_kept_between_batches_and_released_in_order() -> None:
+    tester = TwsTester(processor())
+    assert push(tester, [5, 1, 9], [1, 2, 3]) == {COUNTS_LANE: [3, 0, 3, 0]}
+    assert push(tester, [15, 4], [4, 5]) == {Lane.DOWN: [2, 5, 1], COUNTS_LANE: [2, 3, 2, 0]}
+    assert push(tester, [30, 5], [6, 7]) == {Lane.LATE: [7], Lane.DOWN: [3, 4], COUNTS_LANE: [2, 2, 1, 1]}
+
+
+def test_an_empty_batch_releases_nothing_and_counts_nothing() -> None:
+    tester = TwsTester(processor())
+    push(tester, [5], [1])
+    assert push(tester, [], []) == {COUNTS_LANE: [0, 0, 1, 0]}
+
+
+def test_state_of_another_query_is_refused() -> None:
+    tester = TwsTester(processor())
+    push(tester, [5], [1])
+    kept = tester.peekValueState("latecomer", 7)
+    assert kept is not None
+    other = TwsTester(processor("two"))
+    other.updateValueState("latecomer", 7, tuple(kept))
+    with pytest.raises(StateError, match="stored state must belong to this query"):
+        push(other, [6], [2])
+    old = TwsTester(processor())
+    old.updateValueState("latecomer", 7, (0, *tuple(kept)[1:]))
+    with pytest.raises(StateError, match="stored state must have format 1; got 0"):
+        push(old, [6], [2])
+
+
