@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ def floor_before(events: Sequence[Event], tick: int, idle_ticks: int | None) -> 
         return NEVER_US
     ticks = sorted({event.tick for event in events if event.tick < tick} | {tick})
     floor = NEVER_US
-    for earlier, later in zip(ticks, ticks[1:], strict=False):
+    for earlier, later in itertools.pairwise(ticks):
         if later - earlier > idle_ticks:
             floor = max(floor, mark_before(events, earlier + 1))
     return floor

@@ -385,9 +385,9 @@ class _Steps:
         spells += zip(self._news.spell_first.tolist(), self._news.spell_last.tolist(), strict=True)
         if not spells:
             return []
-        spells.append((self._after.now_tick, self._after.now_tick))
+        spells = sorted([*spells, (self._after.now_tick, self._after.now_tick)])
         floors, reach = [], spells[0][1]
-        for first, last in sorted(spells):
+        for first, last in spells:
             if first - reach > self._idle_ticks:
                 at = reach + self._idle_ticks
                 mark = mark_us[np.searchsorted(tick, reach, side="right") - 1]

@@ -133,7 +133,7 @@ def _opened(batch: EventBatch, progress: Progress) -> EventBatch:
     return EventBatch(batch.rows.set_column(place, TICK, ticks), batch.layout)
 
 
-def check_machine(settings: Settings, *, runs: int = 25, seed: int = 0, events: int = 200) -> None:
+def check_machine(settings: Settings, *, runs: int = 12, seed: int = 0, events: int = 200) -> None:
     """Try the five invariants of a machine on random streams."""
     for number in range(seed, seed + runs):
         stream = random_stream(number, events)

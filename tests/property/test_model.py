@@ -12,9 +12,7 @@ from latecomer.progress import HeaderBuilder, Progress
 from latecomer.testing import LAYOUT, Stream, run_machine
 from tests import naive
 
-rows = st.lists(
-    st.tuples(st.integers(-50, 50), st.integers(0, 2), st.sampled_from([0, 0, 1, 1, 2, 9])), max_size=40
-)
+rows = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 2), st.sampled_from([0, 0, 1, 1, 2, 9])), max_size=40)
 
 
 def stream_of(drawn: list[tuple[int, int, int]]) -> Stream:

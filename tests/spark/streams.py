@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ def write_in_parts(events: pa.Table, folder: Path, parts: int, first: int = 0) -
     ticks = events["arrival"].cast(pa.int64()).to_numpy() // TICK_US
     starts = np.flatnonzero(np.diff(ticks, prepend=ticks[0] - 1))
     cuts = [int(starts[len(starts) * part // parts]) for part in range(parts)] + [len(events)]
-    for number, (start, stop) in enumerate(zip(cuts, cuts[1:], strict=False), start=first):
+    for number, (start, stop) in enumerate(itertools.pairwise(cuts), start=first):
         pq.write_table(events.slice(start, stop - start), folder / f"{number:03d}.parquet")
 
 

@@ -36,7 +36,10 @@ def _split(columns: str) -> list[str]:
     ("arguments", "message"),
     [
         ({"time": "when"}, "time= must name a column; got 'when'; the columns are ts, id, text"),
-        ({"time": "text"}, "time= must be timestamp, timestamp_ntz or bigint (microseconds): column 'text'; got 'string'"),
+        (
+            {"time": "text"},
+            "time= must be timestamp, timestamp_ntz or bigint (microseconds): column 'text'; got 'string'",
+        ),
         ({"time": "text"}, "df.withColumn('text', to_timestamp('text'))"),
         ({"time": "day"}, "col('day').cast('timestamp')"),
         ({"time": "number"}, "timestamp_seconds('number')"),
@@ -112,16 +115,10 @@ def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> 
         streamed.start("out", checkpoint="")
 
 
-def test_a_million_rows_of_one_time_backwards_and_of_one_key(spark: SparkSession) -> None:
+def test_a_million_rows_of_one_time_all_come_out(spark: SparkSession) -> None:
     count = 1_000_000
-    shapes = {
-        "one time": ("1000L", "id % 1000"),
-        "backwards, one hot key": (f"({count} - id) * 1000", "0"),
-        "a key per row": ("id * 1000", "id"),
-    }
-    for name, (ts, key) in shapes.items():
-        df = spark.range(0, count, 1, 3).selectExpr("id", f"{ts} AS ts", f"{key} AS key")
-        result = lc.disordered(df, time="ts", key="key", shards=2).hold("1 s")
-        row = result.down.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
-        assert row is not None, name
-        assert (row["rows"], row["ids"]) == (count, count), name
+    df = spark.range(0, count, 1, 3).selectExpr("id", "1000L AS ts", "id % 1000 AS key")
+    result = lc.disordered(df, time="ts", key="key", shards=2).hold("1 s")
+    row = result.down.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
+    assert row is not None
+    assert (row["rows"], row["ids"]) == (count, count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.spark.counters import total, unaccounted
+from latecomer.spark.sinks import SinkLike
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -24,17 +27,15 @@ def read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def declare(df: DataFrame, shards: int = 2) -> lc.Events:
-    return lc.disordered(
-        df, time="ts", key="key", source="source", arrival="arrival", order="id", shards=shards
-    )
+    return lc.disordered(df, time="ts", key="key", source="source", arrival="arrival", order="id", shards=shards)
 
 
 def ids(folder: Path, lane: str) -> list[int]:
     return sorted(pq.read_table(folder / lane)["id"].to_pylist())
 
 
-def counters(query: object) -> dict[str, int]:
-    batches = [lc.read_counters(progress) for progress in query.recentProgress]  # type: ignore[attr-defined]
+def counters(query: StreamingQuery) -> dict[str, int]:
+    batches = [lc.read_counters(progress) for progress in query.recentProgress]
     return total([batch for batch in batches if batch is not None])
 
 
@@ -116,33 +117,42 @@ def test_rows_have_one_door_and_filtered_rows_still_move_time(spark: SparkSessio
         (5, 2**55, "keep", 1.0),
         (6, 1_500_000, None, 1.0),  # a null condition filters
         (7, None, "drop", 1.0),
+        (9, 600_000, "keep", 1.0),  # arrives at a null time
+        (10, 600_000, "keep", 1.0),  # arrives in the year 3111
+        (11, 3_601_000_001, "keep", 1.0),  # a microsecond more than an hour after its arrival
+        (12, 3_601_000_000, "drop", 1.0),  # exactly an hour: fine, but filtered
         (8, 500_000, "keep", 1.0),
     ]
     schema = "id int, ts bigint, name string, value double"
-    arrival = F.when(F.col("id") == 8, 2_000_000).otherwise(1_000_000).cast("bigint")
-    df = spark.createDataFrame(rows, schema).withColumn("arrival", arrival)
-    events = lc.disordered(df, time="ts", key="id", arrival="arrival", shards=2)
+    stamps = "CASE id WHEN 8 THEN 2000000L WHEN 9 THEN NULL WHEN 10 THEN 36000000000000000L ELSE 1000000L END"
+    df = spark.createDataFrame(rows, schema).withColumn("arrival", F.expr(stamps))
+    events = lc.disordered(df, time="ts", key="id", arrival="arrival", max_ahead="1 hour", shards=2)
     # Dividing by zero must not reach rows that were filtered before.
-    steps = events.where("name = 'keep'").with_columns(inverse="if(name = 'keep', 1, 1 / 0)").select(
-        "id", F.col("inverse").alias("one"), (F.col("value") + 1).alias("more")
+    steps = (
+        events.where("name = 'keep'")
+        .with_columns(inverse="if(name = 'keep', 1, 1 / 0)")
+        .select("id", F.col("inverse").alias("one"), (F.col("value") + 1).alias("more"))
     )
     assert steps.columns == ["id", "one", "more"]
     result = steps.hold("2 s")
     seen: dict[str, list[tuple[object, ...]]] = {}
-    sinks = {lane: _collect(seen, lane) for lane in ("down", "late", "quarantine")}
+    sinks: dict[str, SinkLike] = {lane: _collect(seen, lane) for lane in ("down", "late", "quarantine")}
     counts = result.write(sinks=sinks)
     assert [row[0] for row in seen["down"]] == [1]
-    assert [(row[0], row[3], row[4]) for row in seen["late"]] == [(8, 8_500_000, "too_late")]
+    assert [(row[0], row[3], row[4]) for row in seen["late"]] == [(8, 3_600_500_000, "too_late")]
     assert sorted((row[0], row[3]) for row in seen["quarantine"]) == [
         (3, "null_time"),
         (4, "too_early"),
         (5, "too_far"),
+        (9, "null_arrival"),
+        (10, "absurd_arrival"),
+        (11, "ahead_of_arrival"),
     ]
-    assert (counts["seen"], counts["filtered"], counts["quarantined"], counts["late"]) == (8, 3, 3, 1)
+    assert (counts["seen"], counts["filtered"], counts["quarantined"], counts["late"]) == (12, 4, 6, 1)
     assert unaccounted(counts) == 0
 
 
-def _collect(seen: dict[str, list[tuple[object, ...]]], lane: str) -> object:
+def _collect(seen: dict[str, list[tuple[object, ...]]], lane: str) -> Callable[[DataFrame, int], object]:
     def sink(rows: DataFrame, batch: int) -> None:
         seen[lane] = [tuple(row) for row in rows.collect()]
 
@@ -161,9 +171,7 @@ def test_where_and_select_keep_roles_that_are_dropped_or_changed(spark: SparkSes
     ]
 
 
-def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(spark: SparkSession, tmp_path: Path) -> None:
     now_us = time.time_ns() // 1_000
     rows = pa.table(
         {
@@ -176,8 +184,10 @@ def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(
     pq.write_table(rows, tmp_path / "in" / "0.parquet")
     stream = spark.readStream.schema("id bigint, ts timestamp, over boolean").parquet(str(tmp_path / "in"))
     events = lc.disordered(stream, time="ts", end="over", idle_after="1 s", heartbeat="500 ms", shards=1)
-    query = events.select("id").hold("1 day").start(
-        str(tmp_path / "out"), checkpoint=str(tmp_path / "checkpoint"), every="500 ms"
+    query = (
+        events.select("id")
+        .hold("1 day")
+        .start(str(tmp_path / "out"), checkpoint=str(tmp_path / "checkpoint"), every="500 ms")
     )
     try:
         for _ in range(120):

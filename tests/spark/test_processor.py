@@ -42,7 +42,9 @@ def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
         max_ahead_us=None,
     )
     shard = pa.array(np.zeros(len(ids), dtype=np.int32))
-    rows = pa.RecordBatch.from_pydict({"ts": pa.array(ts_us, pa.int64()), "id": pa.array(ids, pa.int64()), "_lc_shard": shard})
+    rows = pa.RecordBatch.from_pydict(
+        {"ts": pa.array(ts_us, pa.int64()), "id": pa.array(ids, pa.int64()), "_lc_shard": shard}
+    )
     for frame in packer(plan)(iter([rows])):
         yield frame.to_pandas()
 
@@ -91,5 +93,3 @@ def test_state_of_another_query_is_refused() -> None:
     old.updateValueState("latecomer", 7, (0, *tuple(kept)[1:]))
     with pytest.raises(StateError, match="stored state must have format 1; got 0"):
         push(old, [6], [2])
-
-

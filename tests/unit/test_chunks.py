@@ -1,5 +1,7 @@
 """Chunks and their directory."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
@@ -67,7 +69,7 @@ def test_large_batches_become_chunks_of_at_most_a_megabyte() -> None:
     snapshot = store.snapshot()
     assert max(len(data) for name, data in snapshot.items() if name != "directory") < 1.1 * CHUNK_BYTES
     spans = [(chunk.ts_min_us, chunk.ts_max_us) for chunk in store.chunks]
-    assert all(left[1] < right[0] for left, right in zip(spans, spans[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(spans))
 
 
 def test_uneven_values_are_cut_finer() -> None:

@@ -22,7 +22,7 @@ def array(values: list[int]) -> Int64s:
 
 
 def marks(timeline: Timeline, *ticks: int) -> list[int]:
-    return timeline.mark_before(array(list(ticks))).tolist()
+    return [int(mark) for mark in timeline.mark_before(array(list(ticks)))]
 
 
 def test_the_mark_moves_between_ticks_never_inside_one() -> None:
@@ -65,6 +65,11 @@ def test_an_empty_batch_changes_nothing() -> None:
 def test_silence_makes_the_mark_a_punctuation() -> None:
     _, timeline = Progress().advance([header([100, 200], [1, 20], idle=5)], 5)
     assert timeline.punctuation_before(array([1, 6, 7, 20, 21]), 50).tolist() == [NEVER_US, 50, 100, 100, 150]
+
+
+def test_silence_is_that_of_all_sources_together() -> None:
+    _, timeline = Progress().advance([header([100, 200], [0, 9], ["b", "a"], idle=3)], 3)
+    assert timeline.punctuation_before(array([9]), 50).tolist() == [100]
 
 
 def test_silence_counts_alike_when_a_batch_ends_in_it() -> None:

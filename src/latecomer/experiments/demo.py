@@ -51,8 +51,10 @@ def run(settings: Demo, folder: Path, tell: Callable[[str], None]) -> DemoRun:
     tell("streaming")
     readings = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "readings"))
     events = lc.disordered(readings, time="ts", key="meter", arrival="received_at", max_ahead="1 hour")
-    query = events.where("kwh >= 0").hold(LATENCY).start(
-        str(folder / "out"), checkpoint=str(folder / "checkpoint"), available_now=True
+    query = (
+        events.where("kwh >= 0")
+        .hold(LATENCY)
+        .start(str(folder / "out"), checkpoint=str(folder / "checkpoint"), available_now=True)
     )
     query.awaitTermination()
     batches = [counters for progress in query.recentProgress if (counters := lc.read_counters(progress))]

@@ -16,8 +16,8 @@ METRIC = "latecomer"
 
 def counter_columns() -> list[Column]:
     """The aggregates that turn packed rows into counters."""
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in SUMMED]
-    return sums + [F.coalesce(F.max(name), F.lit(NEVER_US)).alias(name) for name in LARGEST]
+    sums = [F.expr(f"coalesce(sum({name}), 0L) AS {name}") for name in SUMMED]
+    return sums + [F.expr(f"coalesce(max({name}), {NEVER_US}L) AS {name}") for name in LARGEST]
 
 
 def observed(packed: DataFrame) -> DataFrame:

@@ -51,3 +51,4 @@ PACKED_SCHEMA = "lane int, n bigint, pane string, final boolean, blob binary, " 
 )
 
 LANES = {"down": Lane.DOWN, "late": Lane.LATE, "quarantine": Lane.QUARANTINE}
+ROWS_OF = {"down": "given", "late": "late", "quarantine": "quarantined"}  # the counter of each lane's rows

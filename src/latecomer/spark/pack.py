@@ -128,7 +128,7 @@ class _Task:
         plan = self._plan
         tick = None
         if plan.stamp is not None:
-            tick = int64_view(rows.column(plan.stamp).fill_null(0)) // plan.tick_us
+            tick = _without_nulls(rows.column(plan.stamp)) // plan.tick_us
         source = None if plan.source is None else rows.column(plan.source)
         self._header.add_ends(tick, rows.num_rows, source)
         self._counts[Kind.CONTROL] += rows.num_rows
@@ -192,28 +192,42 @@ class _Task:
         )
 
 
-_REASONS = pa.array(["", "null_time", "null_arrival", "too_early", "too_far", "ahead_of_arrival"], pa.string())
-_NULL_TIME, _NULL_ARRIVAL, _TOO_EARLY, _TOO_FAR, _AHEAD = range(1, 6)
+_REASONS = pa.array(
+    ["", "null_time", "too_early", "too_far", "null_arrival", "absurd_arrival", "ahead_of_arrival"], pa.string()
+)
+_NULL_TIME, _TOO_EARLY, _TOO_FAR, _NULL_ARRIVAL, _ABSURD_ARRIVAL, _AHEAD = range(1, 7)
 
 
 def _read_times(plan: PackPlan, batch: pa.RecordBatch) -> tuple[Int64s, Int64s | None, Int64s]:
     """Event times, arrival stamps, and per row why it cannot be used (0: it can)."""
-    column = batch.column(plan.time)
-    ts_us = int64_view(column.fill_null(0) if column.null_count else column)
     reasons = np.zeros(batch.num_rows, dtype=np.int64)
+    ts_us = _without_nulls(batch.column(plan.time))
     stamp_us = None
     if plan.stamp is not None:
         stamps = batch.column(plan.stamp)
-        stamp_us = int64_view(stamps.fill_null(0) if stamps.null_count else stamps)
+        stamp_us = _without_nulls(stamps)
         if plan.max_ahead_us is not None:
-            reasons[ts_us > stamp_us + plan.max_ahead_us] = _AHEAD
-        if stamps.null_count:
-            reasons[~stamps.is_valid().to_numpy(zero_copy_only=False)] = _NULL_ARRIVAL
-    if len(ts_us):
-        if ts_us.max() >= plan.latest_us:
-            reasons[ts_us >= plan.latest_us] = _TOO_FAR
-        if ts_us.min() < plan.earliest_us:
-            reasons[ts_us < plan.earliest_us] = _TOO_EARLY
-    if column.null_count:
-        reasons[~column.is_valid().to_numpy(zero_copy_only=False)] = _NULL_TIME
+            reasons[ts_us - plan.max_ahead_us > stamp_us] = _AHEAD
+        _mark_outside(plan, stamp_us, reasons, (_ABSURD_ARRIVAL, _ABSURD_ARRIVAL))
+        _mark_nulls(stamps, reasons, _NULL_ARRIVAL)
+    _mark_outside(plan, ts_us, reasons, (_TOO_EARLY, _TOO_FAR))
+    _mark_nulls(batch.column(plan.time), reasons, _NULL_TIME)
     return ts_us, stamp_us, reasons
+
+
+def _without_nulls(column: pa.Array) -> Int64s:
+    if column.null_count:
+        column = column.fill_null(pa.scalar(0, pa.int64()).cast(column.type))
+    return int64_view(column)
+
+
+def _mark_outside(plan: PackPlan, times_us: Int64s, reasons: Int64s, why: tuple[int, int]) -> None:
+    if len(times_us) and times_us.min() < plan.earliest_us:
+        reasons[times_us < plan.earliest_us] = why[0]
+    if len(times_us) and times_us.max() >= plan.latest_us:
+        reasons[times_us >= plan.latest_us] = why[1]
+
+
+def _mark_nulls(column: pa.Array, reasons: Int64s, why: int) -> None:
+    if column.null_count:
+        reasons[~column.is_valid().to_numpy(zero_copy_only=False)] = why

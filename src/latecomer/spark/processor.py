@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Row
 
     from latecomer.spark.hold import HoldPlan
+
+# As types, not as text: text would be parsed by the JVM, a call each, in every task.
+_SMALL = (
+    StructType()
+    .add("format", IntegerType())
+    .add("fingerprint", StringType())
+    .add("progress", BinaryType())
+    .add("directory", BinaryType())
+)
+_CHUNK_KEY = StructType().add("run", LongType()).add("number", LongType())
+_CHUNK = StructType().add("data", BinaryType())
 
 
 class HoldProcessor(StatefulProcessor):
@@ -27,9 +39,8 @@ class HoldProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's call: name the state."""
-        small = "format int, fingerprint string, progress binary, directory binary"
-        self._state = handle.getValueState("latecomer", small)
-        self._chunks = handle.getMapState("chunks", "run bigint, number bigint", "data binary")
+        self._state = handle.getValueState("latecomer", _SMALL)
+        self._chunks = handle.getMapState("chunks", _CHUNK_KEY, _CHUNK)
 
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame] | Iterator[Row], timerValues: TimerValues

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,7 +20,7 @@ from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, Lane
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
-from latecomer.spark.frames import COUNTERS, LANES
+from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.schema import with_fields
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import Discard, Files, SinkLike, as_sink
@@ -151,9 +151,9 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
         try:
             counts = _write_down(packed, batch, schemas, targets["down"])
             for lane in ("late", "quarantine"):
-                if counts[_rows_of(lane)] or batch == 0:
+                if counts[ROWS_OF[lane]] or batch == 0:
                     targets[lane](_lane(packed, LANES[lane], schemas), batch)
-            return {name: counts[name] for name in COUNTERS}
+            return counts
         finally:
             packed.unpersist()
 
@@ -171,24 +171,14 @@ def _write_down(
     packed: DataFrame, batch: int, schemas: LaneSchemas, sink: Callable[[DataFrame, int], object]
 ) -> dict[str, int]:
     """Write the results and count all lanes, in one action where the sink allows it."""
-    counters = [*counter_columns(), *(_rows_column(lane) for lane in LANES)]
     if isinstance(sink, Files | Discard):
         counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(_lane(packed.observe(counted, *counters), Lane.DOWN, schemas), batch)
+        sink(_lane(packed.observe(counted, *counter_columns()), Lane.DOWN, schemas), batch)
         return dict(counted.get)
-    counts: dict[str, int] = packed.agg(*counters).collect()[0].asDict()
-    if counts[_rows_of("down")] or batch == 0:
+    counts: dict[str, int] = packed.agg(*counter_columns()).collect()[0].asDict()
+    if counts[ROWS_OF["down"]] or batch == 0:
         sink(_lane(packed, Lane.DOWN, schemas), batch)
     return counts
-
-
-def _rows_of(lane: str) -> str:
-    return f"rows_{lane}"
-
-
-def _rows_column(lane: str) -> Column:
-    rows = F.sum(F.when(F.col("lane") == int(LANES[lane]), F.col("n")))
-    return F.coalesce(rows, F.lit(0)).alias(_rows_of(lane))
 
 
 def _sinks(path: str | None, given: dict[str, SinkLike]) -> Targets:

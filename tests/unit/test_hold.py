@@ -1,0 +1,44 @@
+"""The holding machine on awkward streams, a million events each."""
+
+import numpy as np
+import pytest
+
+from latecomer.basic import Hold
+from latecomer.contract import Lane
+from latecomer.events import Int64s
+from latecomer.testing import Stream, run_machine
+
+COUNT = 1_000_000
+NUMBERS = np.arange(COUNT, dtype=np.int64)
+ZEROS = np.zeros(COUNT, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("ts_us", "tick", "key"),
+    [
+        (ZEROS, ZEROS, NUMBERS % 1_000),
+        (NUMBERS[::-1].copy(), ZEROS, ZEROS),
+        (NUMBERS, NUMBERS // 1_000, NUMBERS),
+        (-NUMBERS * 1_000_000, ZEROS, NUMBERS),
+    ],
+    ids=["one time", "reversed, one key", "a key per row", "before 1970"],
+)
+def test_a_million_awkward_events_come_out_in_order(ts_us: Int64s, tick: Int64s, key: Int64s) -> None:
+    run = run_machine(Hold("1 ms"), Stream(ts_us, tick, key, ZEROS), cuts=[COUNT // 2] if tick.any() else [])
+    given = run.rows(Lane.DOWN)
+    assert given is not None
+    assert len(given) == COUNT
+    assert (np.diff(given.column("ts").to_numpy()) >= 0).all()
+    assert np.array_equal(np.sort(given.column("id").to_numpy()), NUMBERS)
+    assert run.late_ids() == []
+
+
+def test_a_fully_reversed_stream_in_ticks_is_late_but_not_lost() -> None:
+    count = 10_000
+    numbers = np.arange(count, dtype=np.int64)
+    stream = Stream(numbers[::-1].copy(), numbers, numbers % 7, numbers % 2)
+    run = run_machine(Hold("100 us"), stream, cuts=list(range(1_000, count, 1_000)))
+    given = run.rows(Lane.DOWN)
+    assert given is not None
+    assert len(given) + len(run.late_ids()) == count
+    assert len(given) == 100
