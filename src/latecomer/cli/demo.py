@@ -63,8 +63,8 @@ def _show(result: DemoRun, rows: int, latency: str) -> None:
     console.print(
         f"\n{doors:,} of {rows:,} rows accounted for: {agree}.\n"
         f"{written['down']:,} results written, {order} within each shard.\n"
-        f"{written['late']:,} rows came more than {latency} late; they are in the lane `late`, with how late\n"
-        f"and why. Spark's withWatermark would have dropped such rows without a word.\n"
+        f"{written['late']:,} rows came {latency} late or later: lane `late`, with how late and why.\n"
+        "Spark's withWatermark would have dropped such rows without a word.\n"
         f"{written['quarantine']:,} rows had no time, or one far in the future: lane `quarantine`.",
         highlight=False,
     )
