@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import (
-    batch_from_bytes,
-    batch_to_bytes,
     cuts,
     dump_arrays,
     integers,
     load_arrays,
     narrow,
+    rows_from_bytes,
+    rows_to_bytes,
 )
 from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
 
@@ -99,19 +99,19 @@ class ChunkStore:
         for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
-            self._pending[key] = batch_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
+            self._pending[key] = rows_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
             self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         """Read chunks and remove them."""
         for chunk in list(chunks):
-            yield _wide_ticks(batch_from_bytes(self._remove(chunk)))
+            yield _wide_ticks(rows_from_bytes(self._remove(chunk)))
 
     def read(self, chunk: Chunk) -> pa.RecordBatch:
         """Read a chunk and keep it."""
         key = (chunk.run, chunk.number)
         data = self._pending.get(key)
-        return _wide_ticks(batch_from_bytes(self._backend.get(*key) if data is None else data))
+        return _wide_ticks(rows_from_bytes(self._backend.get(*key) if data is None else data))
 
     def _remove(self, chunk: Chunk) -> bytes:
         key = (chunk.run, chunk.number)

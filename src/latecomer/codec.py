@@ -78,6 +78,40 @@ def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
     return pa.ipc.open_stream(data).read_next_batch()
 
 
+_SAMPLE = 256
+
+
+def rows_to_bytes(rows: pa.RecordBatch) -> bytes:
+    """Rows as bytes, text that repeats itself dictionary-encoded."""
+    for place, column in enumerate(rows.columns):
+        if _is_text(column.type) and _repeats(column):
+            encoded = column.dictionary_encode()
+            rows = rows.set_column(place, rows.schema.field(place).with_type(encoded.type), encoded)
+    return batch_to_bytes(rows)
+
+
+def rows_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
+    """What `rows_to_bytes` was given; columns that were not encoded point into the bytes."""
+    rows = batch_from_bytes(data)
+    for place, column in enumerate(rows.columns):
+        if pa.types.is_dictionary(column.type):
+            plain = column.dictionary_decode()
+            rows = rows.set_column(place, rows.schema.field(place).with_type(plain.type), plain)
+    return rows
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _repeats(column: pa.Array) -> bool:
+    """Whether a sample of the column has few distinct values: encoding unique ones costs more than it saves."""
+    if len(column) < _SAMPLE:
+        return False
+    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE).astype(np.int64)))
+    return len(sample.unique()) <= _SAMPLE // 2
+
+
 def cuts(rows: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
     """Where to cut rows so that no piece is much larger than `most_bytes`."""
     count = rows.num_rows

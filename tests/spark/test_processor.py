@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from latecomer.basic import Hold
-from latecomer.codec import batch_from_bytes
+from latecomer.codec import rows_from_bytes
 from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
@@ -62,7 +62,7 @@ def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[
         if row["lane"] == COUNTS_LANE:
             lanes[COUNTS_LANE] = [row["seen"], row["given"], row["held"], row["late"]]
         else:
-            found = batch_from_bytes(row["blob"]).column("id").to_pylist()
+            found = rows_from_bytes(row["blob"]).column("id").to_pylist()
             lanes.setdefault(row["lane"], []).extend(found)
     return lanes
 

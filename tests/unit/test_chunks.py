@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CHUNK_BYTES, ChunkStore, MemoryBackend
-from latecomer.codec import cuts, dump_arrays, integers, load_arrays
+from latecomer.codec import cuts, dump_arrays, integers, load_arrays, rows_from_bytes, rows_to_bytes
 from latecomer.events import TICK
 
 
@@ -88,6 +88,21 @@ def test_snapshot_and_restore_keep_rows_and_notes() -> None:
     assert again.notes == {"seen": 42}
     assert again.read(again.chunks[0]).equals(rows(5)[0])
     assert again.chunks == store.chunks
+
+
+def test_repeating_text_travels_light_and_arrives_unchanged() -> None:
+    names = pa.array([None if i % 5 == 0 else f"name number {i % 7}" for i in range(10_000)])
+    unique = pa.array([f"name number {i}" for i in range(10_000)])
+    schema = pa.schema(
+        [pa.field("name", pa.string(), metadata={"k": "v"}), pa.field("raw", pa.binary(), nullable=False)]
+    )
+    for text in (names, unique):
+        raw = text.fill_null("").cast(pa.binary())
+        rows = pa.RecordBatch.from_arrays([text, raw], schema=schema)
+        data = rows_to_bytes(rows)
+        again = rows_from_bytes(data)
+        assert again.equals(rows, check_metadata=True)
+        assert (len(data) < rows.nbytes / 2) == (text is names)
 
 
 def test_arrays_survive_the_journey() -> None:

@@ -9,6 +9,7 @@ import typer
 
 from latecomer.cli.screen import check_writable, console, show_report, working
 from latecomer.errors import InputError, must
+from latecomer.experiments.report import Report
 
 app = typer.Typer(help="Measure speed; every target is a ratio inside one run.", no_args_is_help=True)
 
@@ -39,6 +40,27 @@ def operator(
         )
     with working("bench operator") as tell:
         report = run(OperatorBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def backlog(
+    rows: Annotated[int, typer.Option(help="Rows in the one micro-batch.")] = 50_000_000,
+    seed: Annotated[int, typer.Option(help="Seed of the rows.")] = 0,
+    json: JsonOption = None,
+) -> None:
+    """Hold one huge micro-batch and account for every row (about 3 minutes, 10 GB of memory)."""
+    from latecomer.experiments.backlog import BacklogBench, run
+
+    check_writable(json)
+    if rows < 1_000:
+        raise InputError(must("--rows", "be at least 1000", rows, "e.g. --rows 50000000"))
+    with working("bench backlog") as tell:
+        report = run(BacklogBench(rows=rows, seed=seed), tell)
+    _finish(report, json)
+
+
+def _finish(report: Report, json: Path | None) -> None:
     show_report(report)
     if json is not None:
         report.write(json)

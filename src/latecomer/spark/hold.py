@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import batch_from_bytes, batch_to_bytes, cuts
+from latecomer.codec import cuts, rows_from_bytes, rows_to_bytes
 from latecomer.contract import CHANGE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
@@ -163,7 +163,7 @@ def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:
         if kind is Kind.HEADER:
             read.headers.append(Header.from_bytes(blob))
         elif kind is Kind.EVENTS:
-            read.events.append(batch_from_bytes(blob))
+            read.events.append(rows_from_bytes(blob))
         elif kind is Kind.QUARANTINE:
             read.quarantine.append((int(count), blob))
         else:
@@ -191,7 +191,7 @@ def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
         group = rows.slice(start, stop - start)
         pieces = [group.slice(first, last - first) for first, last in cuts(group, BLOB_BYTES)]
         counts = [piece.num_rows for piece in pieces]
-        blobs = [batch_to_bytes(piece) for piece in pieces]
+        blobs = [rows_to_bytes(piece) for piece in pieces]
         yield _packed(output.lane, counts, blobs, pane=str(output.pane), final=output.final)
 
 

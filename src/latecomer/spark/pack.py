@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from latecomer.codec import batch_to_bytes, cuts
+from latecomer.codec import cuts, rows_to_bytes
 from latecomer.contract import REASON
 from latecomer.events import TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
 from latecomer.progress import HeaderBuilder
@@ -102,7 +102,7 @@ class _Task:
         header = self._header.build().to_bytes()
         for shard in range(len(self._plan.shard_keys)):
             if self._empty is not None and shard not in self._addressed:
-                yield self._frame(Kind.EVENTS, shard, 0, batch_to_bytes(self._empty))
+                yield self._frame(Kind.EVENTS, shard, 0, rows_to_bytes(self._empty))
             yield self._frame(Kind.HEADER, shard, 0, header)
         for kind, count in self._counts.items():
             if count:
@@ -176,7 +176,7 @@ class _Task:
             self._addressed.add(shard)
         for start, stop in cuts(rows, BLOB_BYTES):
             piece = rows.slice(start, stop - start)
-            yield self._frame(kind, shard, piece.num_rows, batch_to_bytes(piece))
+            yield self._frame(kind, shard, piece.num_rows, rows_to_bytes(piece))
 
     def _frame(self, kind: Kind, shard: int, count: int, blob: bytes | None) -> pa.RecordBatch:
         self._part += 1

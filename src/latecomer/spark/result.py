@@ -7,7 +7,7 @@ replaces itself, lane by lane, so after any crash every row is there once.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ class Result:
         path: str | None = None,
         *,
         checkpoint: str,
-        sinks: dict[str, SinkLike] | None = None,
+        sinks: Mapping[str, SinkLike] | None = None,
         every: str | None = None,
         available_now: bool = False,
         name: str | None = None,
@@ -113,7 +113,7 @@ class Result:
         with settings_for_start(spark, self._shards):
             return writer.start()
 
-    def write(self, path: str | None = None, *, sinks: dict[str, SinkLike] | None = None) -> dict[str, int]:
+    def write(self, path: str | None = None, *, sinks: Mapping[str, SinkLike] | None = None) -> dict[str, int]:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._packed.isStreaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
@@ -181,7 +181,7 @@ def _write_down(
     return counts
 
 
-def _sinks(path: str | None, given: dict[str, SinkLike]) -> Targets:
+def _sinks(path: str | None, given: Mapping[str, SinkLike]) -> Targets:
     for lane in given:
         if lane not in LANES:
             raise InputError(must("sinks", f"be for the lanes {', '.join(LANES)}", lane, "correct the name"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from latecomer.codec import batch_from_bytes
+from latecomer.codec import rows_from_bytes
 from latecomer.contract import CHANGE, FINAL, PANE
 
 UNPACK_COLUMNS = ["pane", "final", "blob"]
@@ -21,7 +21,7 @@ def unpacker(
         for batch in batches:
             panes, finals, blobs = (batch.column(name) for name in UNPACK_COLUMNS)
             for pane, final, blob in zip(panes, finals, blobs, strict=True):
-                rows = batch_from_bytes(blob.as_buffer())
+                rows = rows_from_bytes(blob.as_buffer())
                 if changes:
                     rows = _with_changes(rows, pane, final)
                 yield rows.select([*columns, *((CHANGE, PANE, FINAL) if changes else ())])
