@@ -49,7 +49,7 @@ def backlog(
     seed: Annotated[int, typer.Option(help="Seed of the rows.")] = 0,
     json: JsonOption = None,
 ) -> None:
-    """Hold one huge micro-batch and account for every row (about 3 minutes, 10 GB of memory)."""
+    """Hold one huge micro-batch and account for every row (about 2 minutes)."""
     from latecomer.experiments.backlog import BacklogBench, run
 
     check_writable(json)
