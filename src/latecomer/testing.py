@@ -16,7 +16,8 @@ from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Settings, consolidate
 from latecomer.durations import Duration, duration_us
 from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows
-from latecomer.progress import HeaderBuilder, Progress, Timeline
+from latecomer.headers import HeaderBuilder
+from latecomer.progress import Progress, Timeline
 
 LAYOUT = Layout(time="ts", key=("key",), source="source", order=("id",))
 
@@ -41,14 +42,15 @@ class Stream:
     tick: Int64s
     key: Int64s
     source: Int64s
+    id: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.ts_us)
 
     def batch(self, chosen: Int64s) -> EventBatch:
-        """Some of the events, by position; a row's `id` is its position in the stream."""
+        """Some of the events, by position; a row's `id` is its position in the stream unless the stream says."""
         columns = {
-            "id": pa.array(chosen),
+            "id": pa.array(chosen if self.id is None else self.id[chosen]),
             "ts": pa.array(self.ts_us[chosen]),
             "key": pa.array(self.key[chosen]),
             "source": pa.array(self.source[chosen]),
@@ -197,22 +199,9 @@ def _equals_the_sorted_run(
     accepted = np.setdiff1d(np.arange(len(stream)), run.late_ids())
     order = np.lexsort((accepted, stream.tick[accepted], stream.source[accepted], stream.ts_us[accepted]))
     chosen = accepted[order]
-    renamed = _InOrder(stream, chosen)
-    _assert_equal(run.results(), run_machine(settings, renamed).results(), "results against sorted input")
-
-
-class _InOrder(Stream):
-    """The chosen events of a stream, each arriving at its own time."""
-
-    def __init__(self, stream: Stream, chosen: Int64s) -> None:
-        ts_us = stream.ts_us[chosen]
-        super().__init__(ts_us, ts_us, stream.key[chosen], stream.source[chosen])
-        object.__setattr__(self, "_ids", chosen)
-
-    def batch(self, chosen: Int64s) -> EventBatch:
-        batch = super().batch(chosen)
-        ids = pa.array(self.__dict__["_ids"][chosen])
-        return EventBatch(batch.rows.set_column(0, "id", ids), batch.layout)
+    ts_us = stream.ts_us[chosen]
+    in_order = Stream(ts_us, ts_us, stream.key[chosen], stream.source[chosen], id=chosen)
+    _assert_equal(run.results(), run_machine(settings, in_order).results(), "results against sorted input")
 
 
 def _restored_goes_on_alike(

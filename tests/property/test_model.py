@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from latecomer.basic import Hold
 from latecomer.contract import Lane
 from latecomer.events import total_order
-from latecomer.progress import HeaderBuilder, Progress
+from latecomer.headers import HeaderBuilder
+from latecomer.progress import Progress
 from latecomer.testing import LAYOUT, Stream, run_machine
 from tests import naive
 

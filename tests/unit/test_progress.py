@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
-from latecomer.progress import Header, HeaderBuilder, Progress, Timeline
+from latecomer.headers import Header, HeaderBuilder
+from latecomer.progress import Progress, Timeline
 
 
 def header(

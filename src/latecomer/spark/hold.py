@@ -23,7 +23,8 @@ from latecomer.codec import cuts, rows_from_bytes, rows_to_bytes
 from latecomer.contract import CHANGE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
-from latecomer.progress import Header, Progress, Timeline
+from latecomer.headers import Header
+from latecomer.progress import Progress, Timeline
 from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
 FORMAT_VERSION = 1

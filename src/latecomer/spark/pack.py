@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from latecomer.codec import cuts, rows_to_bytes
 from latecomer.contract import REASON
 from latecomer.events import TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
-from latecomer.progress import HeaderBuilder
+from latecomer.headers import HeaderBuilder
 from latecomer.spark.frames import BLOB_BYTES, Kind
 
 SHARD, KEEP, BEAT, END, STAMP = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end", "_lc_stamp"
