@@ -164,6 +164,8 @@ def test_where_and_select_keep_roles_that_are_dropped_or_changed(spark: SparkSes
     events = lc.disordered(df, time="ts", source="source", order="id", shards=1)
     changed = events.with_columns(ts="0L").where("id > 0").select("*").select("id", "ts")
     assert [tuple(row) for row in changed.hold("1 s").down.collect()] == [(2, 0), (1, 0)]
+    stars = events.where("id > 0").select(F.col("*")).with_columns(TS="1L").select(F.col("id"), "TS")
+    assert [tuple(row) for row in stars.hold("1 s").down.collect()] == [(2, 1), (1, 1)]
     changes = changed.hold("1 s").changes.collect()
     assert [(row["id"], row["change"], row["pane"], row["final"]) for row in changes] == [
         (2, 1, "on_time", True),

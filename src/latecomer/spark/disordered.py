@@ -18,7 +18,7 @@ from latecomer.basic import Hold, PassThrough
 from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
-from latecomer.events import ORDER, SOURCE, TIME, Layout
+from latecomer.events import CARRIED_PREFIX, ORDER, SOURCE, TIME, Layout
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
 from latecomer.spark.hold import FORMAT_VERSION, HoldPlan
@@ -159,6 +159,11 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def _users(df: DataFrame) -> tuple[str, ...]:
+    """The user's columns among all."""
+    return tuple(name for name in df.columns if not name.startswith(CARRIED_PREFIX))
+
+
 @dataclass(frozen=True)
 class Events:
     """A stream of events out of order, with the order-insensitive steps taken so far."""
@@ -184,20 +189,11 @@ class Events:
 
     def select(self, *columns: str | Column) -> Events:
         """Choose or compute columns; time and the other roles stay known even if not chosen."""
-        plain = {name for name in columns if isinstance(name, str)}
-        intact = self._intact if "*" in plain else self._intact & plain
-        chosen: list[str | Column] = []
-        for column in columns:
-            if column == "*" if isinstance(column, str) else False:
-                chosen.extend(_quoted(name) for name in self._columns)
-            elif isinstance(column, str):
-                chosen.append(_quoted(column) if column in self._columns else column)
-            else:
-                chosen.extend(self._guarded_named(column))
-        carried = [name for name in self._df.columns if name not in self._columns]
-        names = self._df.select(*chosen).columns
-        selected = self._df.select(*chosen, *carried)
-        return replace(self, _df=selected, _intact=intact, _columns=tuple(names))
+        chosen = [part for column in columns for part in self._chosen(column)]
+        plain = {part for part in chosen if isinstance(part, str)}
+        selected = self._df.select(*chosen, *[name for name in self._df.columns if name.startswith(CARRIED_PREFIX)])
+        intact = frozenset(name for name in self._intact if _quoted(name) in plain)
+        return replace(self, _df=selected, _intact=intact, _columns=_users(selected))
 
     def with_columns(self, **columns: str | Column) -> Events:
         """Add or replace columns, given as SQL text or Column."""
@@ -205,18 +201,25 @@ class Events:
             name: self._guarded(F.expr(value) if isinstance(value, str) else value) for name, value in columns.items()
         }
         df = self._df.withColumns(computed)
-        names = self._columns + tuple(name for name in columns if name not in self._columns)
-        return replace(self, _df=df, _intact=self._intact - set(columns), _columns=names)
+        replaced = {name.lower() for name in columns}  # Spark replaces a column whatever its case
+        intact = frozenset(name for name in self._intact if name.lower() not in replaced)
+        return replace(self, _df=df, _intact=intact, _columns=_users(df))
+
+    def _chosen(self, column: str | Column) -> list[str | Column]:
+        """What to select for one argument of `select`."""
+        everything: list[str | Column] = [_quoted(name) for name in self._columns]
+        if isinstance(column, str):
+            if column == "*":
+                return everything
+            return [_quoted(column) if column in self._columns else column]
+        names = self._df.select(*everything).select(column).columns
+        if names == list(self._columns):
+            return everything
+        return [self._guarded(column).alias(names[0]) if self._filtered and len(names) == 1 else column]
 
     def _guarded(self, column: Column) -> Column:
         """Rows that an earlier `where` dropped are still here: do not compute on them."""
         return F.when(F.col(KEEP), column) if self._filtered else column
-
-    def _guarded_named(self, column: Column) -> list[Column]:
-        if not self._filtered:
-            return [column]
-        names = self._df.select(column).columns
-        return [self._guarded(column).alias(names[0])] if len(names) == 1 else [column]
 
     def pass_through(self) -> Result:
         """Give every event as it comes."""
@@ -326,7 +329,9 @@ class _Planner:
             "arrival": roles.arrival,
             "order": list(roles.order),
             "end": roles.end,
-            "carried": sorted(n for n in (layout.time, layout.source, *layout.order) if n and n.startswith("_lc_")),
+            "carried": sorted(
+                n for n in (layout.time, layout.source, *layout.order) if n and n.startswith(CARRIED_PREFIX)
+            ),
             "tick_us": timing.tick_us,
             "heartbeat_us": timing.heartbeat_us,
             "idle_after_us": timing.idle_after_us,

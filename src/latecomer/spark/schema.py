@@ -17,12 +17,14 @@ _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 def check_columns(schema: T.StructType) -> None:
     """Names that are unique and not ours, and types that cross into Python."""
     names = [field.name for field in schema.fields]
+    folded = [name.lower() for name in names]
     for name in names:
-        if names.count(name) > 1:
-            raise InputError(must("columns", "have unique names", name, "rename one of them before"))
+        if folded.count(name.lower()) > 1:
+            advice = "rename one of them before (case does not count)"
+            raise InputError(must("columns", "have unique names", name, advice))
         if name.startswith(CARRIED_PREFIX):
             raise InputError(must("columns", f"not begin with '{CARRIED_PREFIX}'", name, "rename it before"))
-        if name in _OURS:
+        if name.lower() in _OURS:
             advice = "latecomer adds a column of that name to its lanes: rename yours before"
             raise InputError(must("columns", f"not be named {', '.join(_OURS)}", name, advice))
     for field in schema.fields:
