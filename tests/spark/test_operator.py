@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.spark.counters import total, unaccounted
+from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
@@ -234,6 +235,13 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
             _ = batch.down
     finally:
         spark.conf.set(partitions, str(kept))
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 7, 16])
+def test_every_partition_has_exactly_one_shard(spark: SparkSession, shards: int) -> None:
+    keys = spark.createDataFrame([(key,) for key in shard_keys(spark, shards)], "shard int")
+    placed = keys.repartition(shards, "shard").select(F.spark_partition_id().alias("place")).collect()
+    assert sorted(row["place"] for row in placed) == list(range(shards))
 
 
 def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:

@@ -329,9 +329,7 @@ class _Planner:
             "arrival": roles.arrival,
             "order": list(roles.order),
             "end": roles.end,
-            "carried": sorted(
-                n for n in (layout.time, layout.source, *layout.order) if n and n.startswith(CARRIED_PREFIX)
-            ),
+            "places": [layout.time, layout.source, *layout.order],
             "tick_us": timing.tick_us,
             "heartbeat_us": timing.heartbeat_us,
             "idle_after_us": timing.idle_after_us,
