@@ -30,16 +30,18 @@ from latecomer.codec import (
 from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
 
 CHUNK_BYTES = 1_000_000
+CROWD = 8
 
 
 class Chunk(NamedTuple):
-    """A directory entry; (run, number) is the chunk's key in the store."""
+    """A directory entry; (run, number) is the chunk's key in the store, `size` its bytes."""
 
     run: int
     number: int
     ts_min_us: int
     ts_max_us: int
     rows: int
+    size: int
 
 
 class ChunkBackend(Protocol):
@@ -99,8 +101,9 @@ class ChunkStore:
         for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
-            self._pending[key] = rows_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
-            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start)
+            data = rows_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
+            self._pending[key] = data
+            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, len(data))
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         """Read chunks and remove them."""
@@ -112,6 +115,14 @@ class ChunkStore:
         key = (chunk.run, chunk.number)
         data = self._pending.get(key)
         return _wide_ticks(rows_from_bytes(self._backend.get(*key) if data is None else data))
+
+    def crowds(self) -> list[list[Chunk]]:
+        """Groups of small chunks of about one size that are worth uniting, so that the directory stays short."""
+        groups: dict[int, list[Chunk]] = {}
+        for chunk in self._entries.values():
+            if chunk.size < CHUNK_BYTES // 2:
+                groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
+        return [group for group in groups.values() if len(group) >= CROWD]
 
     def _remove(self, chunk: Chunk) -> bytes:
         key = (chunk.run, chunk.number)

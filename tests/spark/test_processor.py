@@ -50,7 +50,7 @@ def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
 
 
 def processor(fingerprint: str = "one") -> HoldProcessor:
-    return HoldProcessor(HoldPlan(Hold("10 us"), Layout("ts"), None, fingerprint, finishing=False))
+    return HoldProcessor(HoldPlan(Hold("10 us"), Layout("ts"), None, fingerprint, stamped=False, finishing=False))
 
 
 def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:

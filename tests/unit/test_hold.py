@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from latecomer.basic import Hold
+from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane
 from latecomer.events import Int64s
-from latecomer.testing import Stream, run_machine
+from latecomer.headers import HeaderBuilder
+from latecomer.progress import Progress
+from latecomer.testing import LAYOUT, Stream, run_machine
 
 COUNT = 1_000_000
 NUMBERS = np.arange(COUNT, dtype=np.int64)
@@ -31,6 +34,23 @@ def test_a_million_awkward_events_come_out_in_order(ts_us: Int64s, tick: Int64s,
     assert (np.diff(given.column("ts").to_numpy()) >= 0).all()
     assert np.array_equal(np.sort(given.column("id").to_numpy()), NUMBERS)
     assert run.late_ids() == []
+
+
+def test_many_small_batches_leave_few_chunks() -> None:
+    count = 6_000
+    numbers = np.arange(count, dtype=np.int64)
+    stream = Stream(numbers * 1_000, numbers, numbers % 7, numbers % 2)
+    store = ChunkStore()
+    progress, machine = Progress(), Hold("1 h").build(store, LAYOUT)
+    for positions in np.split(numbers, np.arange(10, count, 10)):
+        batch, header = stream.batch(positions), HeaderBuilder()
+        header.add(batch.ts_us, batch.tick)
+        progress, timeline = progress.advance([header.build()])
+        assert list(machine.push(batch, timeline)) == []
+    assert machine.held == count
+    assert len(store.chunks) < 60
+    given = next(iter(machine.finish()))
+    assert given.rows.column("id").to_pylist() == numbers.tolist()
 
 
 def test_a_fully_reversed_stream_in_ticks_is_late_but_not_lost() -> None:

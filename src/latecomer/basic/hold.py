@@ -2,7 +2,8 @@
 
 The plainest buffer-and-sort: what arrives is sorted, what the punctuation has passed leaves at once, the rest is
 kept as a sorted run of chunks. A punctuation reads only chunks that begin at or before it; of a chunk that it cuts
-in two the rest is merged with the rests of the others, so that wide chunks become narrow ones.
+in two the rest is merged with the rests of the others, so that wide chunks become narrow ones. Many small chunks of
+about one size become one, so a long latency over small micro-batches does not fill the directory.
 
 Paper: Impatience (Chandramouli, Goldstein, Li), section III-A, the sorting operator's contract.
 """
@@ -15,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import Chunk, ChunkStore
 from latecomer.contract import Machine, Output, Settings, check_held, down, late
 from latecomer.durations import Duration, duration_us
 from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_events
@@ -71,9 +72,8 @@ class _Hold(Machine):
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        held = [EventBatch(rows, self.layout) for rows in self.store.take(self.store.chunks)]
-        if held:
-            yield down(concat_events(held).sorted())
+        if self.held:
+            yield down(self._taken(self.store.chunks))
 
     def _release(self, arrived: EventBatch, punctuation_us: int) -> Iterator[Output]:
         """Give what the punctuation has passed and keep the rest; what leaves at once is never stored."""
@@ -90,9 +90,14 @@ class _Hold(Machine):
         self._keep(arrived.slice(cut, len(arrived)))
         if rests:
             self._keep(concat_events(rests).sorted())
+        for crowd in self.store.crowds():
+            self._keep(self._taken(crowd))
         released = concat_events(heads)
         if len(released):
             yield down(released if len(heads) == 1 else released.sorted())
+
+    def _taken(self, chunks: list[Chunk]) -> EventBatch:
+        return concat_events(EventBatch(rows, self.layout) for rows in self.store.take(chunks)).sorted()
 
     def _keep(self, batch: EventBatch) -> None:
         if len(batch):

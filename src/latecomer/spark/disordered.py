@@ -258,6 +258,7 @@ class _Planner:
             layout,
             self._timing.idle_ticks,
             fingerprint(stored),
+            stamped=self._roles.arrival is not None,
             finishing=not self._df.isStreaming,
         )
         packed = frames.groupBy("shard").transformWithStateInPandas(

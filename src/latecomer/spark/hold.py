@@ -32,12 +32,14 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class HoldPlan:
-    """What the processor must know; `finishing` in batch, where the stream is over after its one batch."""
+    """What the processor must know; `stamped`: the user has an arrival column;
+    `finishing` in batch, where the stream is over after its one batch."""
 
     settings: Settings
     layout: Layout
     idle_ticks: int | None
     fingerprint: str
+    stamped: bool
     finishing: bool
 
 
@@ -87,7 +89,9 @@ class Shard:
         if frames.events:
             rows = concat_rows(frames.events)
             frames.events.clear()
-            batch = EventBatch(_with_open_ticks(rows, before, counters), self._plan.layout)
+            rows, moved = _with_open_ticks(rows, before)
+            counters["stamps_back"] = moved if self._plan.stamped else 0
+            batch = EventBatch(rows, self._plan.layout)
             counters["pushed"] = len(batch)
             yield from machine.push(batch, timeline)
         if self._plan.finishing:
@@ -172,15 +176,15 @@ def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:
     return read
 
 
-def _with_open_ticks(rows: pa.RecordBatch, progress: Progress, counters: Counter[str]) -> pa.RecordBatch:
-    """Give every row an open tick; stamps that went back are counted."""
+def _with_open_ticks(rows: pa.RecordBatch, progress: Progress) -> tuple[pa.RecordBatch, int]:
+    """Give every row an open tick, and say how many had one that was closed."""
     if TICK not in rows.schema.names:
         ticks = np.full(rows.num_rows, progress.closed_tick + 1)
-        return rows.append_column(TICK_FIELD, pa.array(ticks))
+        return rows.append_column(TICK_FIELD, pa.array(ticks)), 0
     stamped = rows.column(TICK).to_numpy()
-    counters["stamps_back"] = int((stamped <= progress.closed_tick).sum())
-    ticks = progress.open_ticks(stamped)
-    return rows.set_column(rows.schema.get_field_index(TICK), TICK_FIELD, pa.array(ticks))
+    moved = int((stamped <= progress.closed_tick).sum())
+    place = rows.schema.get_field_index(TICK)
+    return rows.set_column(place, TICK_FIELD, pa.array(progress.open_ticks(stamped))), moved
 
 
 def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
