@@ -93,6 +93,8 @@ def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
             result.start(out, checkpoint=checkpoint, available_now=True)
         assert name in str(error.value)
         assert "another checkpoint" in str(error.value)
+    with pytest.raises(lc.InputError, match="output folder must be empty for a new checkpoint"):
+        declare(df).hold(LATENCY).start(out, checkpoint=str(tmp_path / "another"), available_now=True)
 
 
 def test_a_batch_gives_the_same_for_any_number_of_shards(spark: SparkSession, tmp_path: Path) -> None:

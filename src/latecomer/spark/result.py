@@ -24,7 +24,7 @@ from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.schema import with_fields
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import Discard, Files, SinkLike, as_sink
-from latecomer.spark.stored import Stored, bind
+from latecomer.spark.stored import Stored, bind, is_bound
 from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
 
 _CHANGE_FIELDS: dict[str, T.DataType] = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
@@ -103,7 +103,11 @@ class Result:
         targets = _sinks(path, sinks or {})
         trigger = _trigger(every, available_now=available_now)
         spark = self._packed.sparkSession
-        bind(spark, checkpoint, self._stored)
+        if not is_bound(spark, checkpoint, self._stored):
+            for sink in targets.values():
+                if isinstance(sink, Files):
+                    sink.check_new(spark)
+            bind(spark, checkpoint, self._stored)
         writer = observed(self._packed).writeStream.foreachBatch(_without_result(_batch_writer(self._schemas, targets)))
         writer = writer.option("checkpointLocation", checkpoint)
         if name is not None:

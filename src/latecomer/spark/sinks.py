@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from latecomer.errors import InputError, must
 
@@ -27,6 +28,17 @@ class Files:
 
     path: str
     format: str = "parquet"
+
+    def check_new(self, spark: SparkSession) -> None:
+        """A query that begins anew must not mix its batches with those of another."""
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        try:
+            found = files.load(self.path).select("path").limit(1).collect()
+        except AnalysisException:  # the folder does not exist
+            return
+        if found:
+            advice = "choose another folder, empty this one, or go on with the checkpoint that filled it"
+            raise InputError(must("output folder", "be empty for a new checkpoint", self.path, advice))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         rows.write.mode("overwrite").format(self.format).save(f"{self.path.rstrip('/')}/batch={batch}")

@@ -31,18 +31,23 @@ def _path(checkpoint: str) -> str:
     return checkpoint.rstrip("/") + "/latecomer"
 
 
-def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
-    """Write the settings beside a new checkpoint; refuse an old one that was made with others."""
+def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
+    """Whether a checkpoint exists; one that was made with other settings is refused."""
     found = _read(spark, checkpoint)
     if found is None:
-        frame = spark.createDataFrame([(_text(stored),)], "value string")
-        frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
-        return
+        return False
     for name in dict.fromkeys([*stored, *found]):
         if found.get(name) != stored.get(name):
             rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
             advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"
             raise StateError(must("query", rule, _short(stored.get(name)), advice))
+    return True
+
+
+def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
+    """Write the settings beside a new checkpoint."""
+    frame = spark.createDataFrame([(_text(stored),)], "value string")
+    frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
 
 
 def _short(value: object) -> str:
