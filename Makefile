@@ -5,8 +5,8 @@ BIN := .venv/bin
 
 help:
 	@echo "make demo         a disordered stream through the operator, on your screen"
-	@echo "make test         all tests but those that kill processes"
-	@echo "make test-faults  kill and restart a running stream"
+	@echo "make test         all tests that need no process of their own"
+	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        the speed targets (about 5 minutes)"
 
