@@ -79,10 +79,13 @@ def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
 
 
 _SAMPLE = 256
+_WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+_NARROW = {wide: narrow for narrow, wide in _WIDE.items()}
 
 
 def rows_to_bytes(rows: pa.RecordBatch) -> bytes:
-    """Rows as bytes, text that repeats itself dictionary-encoded."""
+    """Rows as bytes, text with small offsets and, where it repeats itself, dictionary-encoded."""
+    rows = _retyped(rows, _NARROW)
     for place, column in enumerate(rows.columns):
         if _is_text(column.type) and _repeats(column):
             encoded = column.dictionary_encode()
@@ -90,13 +93,24 @@ def rows_to_bytes(rows: pa.RecordBatch) -> bytes:
     return batch_to_bytes(rows)
 
 
-def rows_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
-    """What `rows_to_bytes` was given; columns that were not encoded point into the bytes."""
+def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordBatch:
+    """What `rows_to_bytes` was given; flat columns point into the bytes.
+
+    Wide text has 64-bit offsets, so that many pieces can be put together to more than 2 GB.
+    """
     rows = batch_from_bytes(data)
     for place, column in enumerate(rows.columns):
         if pa.types.is_dictionary(column.type):
             plain = column.dictionary_decode()
             rows = rows.set_column(place, rows.schema.field(place).with_type(plain.type), plain)
+    return _retyped(rows, _WIDE) if wide else rows
+
+
+def _retyped(rows: pa.RecordBatch, types: Mapping[pa.DataType, pa.DataType]) -> pa.RecordBatch:
+    for place, column in enumerate(rows.columns):
+        other = types.get(column.type)
+        if other is not None:
+            rows = rows.set_column(place, rows.schema.field(place).with_type(other), column.cast(other))
     return rows
 
 

@@ -197,12 +197,19 @@ def value_rank(column: pa.Array) -> Int64s:
         column = column.dictionary_decode()
     if not _is_rankable(column.type):
         column = pa.array([repr(value) for value in column.to_pylist()], pa.large_string())
-    elif pa.types.is_floating(column.type):  # by bits: -0.0 and 0.0 are different rows
-        column = column.view(_as_integer(column.type))
+    elif pa.types.is_floating(column.type):
+        column = _ordered_bits(column)
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     ranks: Int64s = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks
+
+
+def _ordered_bits(column: pa.Array) -> pa.Array:
+    """Integers in the order of the floats; by bits, since -0.0 and 0.0 are different rows."""
+    bits = column.view(_as_integer(column.type)).cast(pa.int64())
+    low = pa.scalar(2 ** (column.type.bit_width - 1) - 1, pa.int64())
+    return pc.if_else(pc.less(bits, 0), pc.bit_wise_xor(bits, low), bits)
 
 
 def _is_rankable(kind: pa.DataType) -> bool:

@@ -114,11 +114,11 @@ class HeaderBuilder:
         self._parts.append(Header(names=names, end_source=codes, end_tick=ticks))
 
     def hear(self, now_tick: int) -> None:
-        """Take in a heartbeat."""
+        """Take in a heartbeat, in ticks of the wall clock."""
         self._parts.append(Header(now_tick=now_tick))
 
     def _append(self, names: pa.Array, source: Int64s, tick: Int64s, ts_us: Int64s) -> None:
-        part = Header(names, source, tick, ts_us, source, tick, tick, now_tick=int(tick.max()))
+        part = Header(names, source, tick, ts_us, source, tick, tick)
         self._parts.append(tidy(part, self._idle_ticks))
 
     def build(self) -> Header:

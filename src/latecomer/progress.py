@@ -8,7 +8,7 @@ Invariants
 2. A row whose tick is already closed joins the first open one (`open_ticks`); a micro-batch closes its last tick.
 3. Marks and punctuations never go back.
 4. Where micro-batches are cut between ticks, the cuts do not change the Timeline: the silence between two
-   ticks counts as idle whether or not a batch ended in it.
+   ticks counts as idle whether or not a batch ended in it. While nothing comes at all, heartbeats tell the time.
 5. A stream of which every source is idle is released up to its mark; one whose every source has ended, wholly.
 """
 
@@ -67,7 +67,7 @@ class Progress:
     last_tick: Int64s = field(default_factory=lambda: NOTHING)
     end_tick: Int64s = field(default_factory=lambda: NOTHING)
     closed_tick: int = NEVER_US
-    now_tick: int = NEVER_US
+    quiet_tick: int = NEVER_US  # the first heartbeat since which nothing came, by the wall clock
     mark_us: int = NEVER_US
     floor_us: int = NEVER_US
 
@@ -104,7 +104,9 @@ class Progress:
         np.maximum.at(end, news.end_source, news.end_tick)
         ticks = np.concatenate([news.spell_last, news.end_tick])
         closed = max(self.closed_tick, int(ticks.max(initial=NEVER_US)))
-        now = max(self.now_tick, news.now_tick, closed)
+        quiet = NEVER_US
+        if len(news.spell_last) == 0:
+            quiet = self.quiet_tick if self.quiet_tick > NEVER_US else news.now_tick
         return replace(
             self,
             names=news.names,
@@ -112,7 +114,7 @@ class Progress:
             last_tick=last,
             end_tick=end,
             closed_tick=closed,
-            now_tick=now,
+            quiet_tick=quiet,
         )
 
     def to_bytes(self) -> bytes:
@@ -123,7 +125,7 @@ class Progress:
                 "latest_us": self.latest_us,
                 "last_tick": self.last_tick,
                 "end_tick": self.end_tick,
-                "scalars": np.array([self.closed_tick, self.now_tick, self.mark_us, self.floor_us]),
+                "scalars": np.array([self.closed_tick, self.quiet_tick, self.mark_us, self.floor_us]),
             }
         )
 
@@ -133,8 +135,8 @@ class Progress:
         arrays = load_arrays(data)
         names = arrays.pop("names")
         numbers = {name: integers(values) for name, values in arrays.items()}
-        closed, now, mark, floor = (int(value) for value in numbers.pop("scalars"))
-        return cls(names=names, closed_tick=closed, now_tick=now, mark_us=mark, floor_us=floor, **numbers)
+        closed, quiet, mark, floor = (int(value) for value in numbers.pop("scalars"))
+        return cls(names=names, closed_tick=closed, quiet_tick=quiet, mark_us=mark, floor_us=floor, **numbers)
 
 
 def _places(old: pa.Array, new: pa.Array) -> Int64s:
@@ -172,17 +174,20 @@ class _Steps:
         heard = int(self._before.last_tick.max(initial=NEVER_US))
         spells = [(heard, heard)] if heard > NEVER_US else []
         spells += zip(self._news.spell_first.tolist(), self._news.spell_last.tolist(), strict=True)
-        if not spells:
-            return []
-        spells = sorted([*spells, (self._after.now_tick, self._after.now_tick)])
-        floors, reach = [], spells[0][1]
-        for first, last in spells:
+        floors, reach = self._quiet_floors(), FOREVER_US
+        for first, last in sorted(spells):
             if first - reach > self._idle_ticks:
-                at = reach + self._idle_ticks
                 mark = mark_us[np.searchsorted(tick, reach, side="right") - 1]
-                floors.append((at, int(mark)))
-            reach = max(reach, last)
+                floors.append((reach + self._idle_ticks, int(mark)))
+            reach = last if reach == FOREVER_US else max(reach, last)
         return floors
+
+    def _quiet_floors(self) -> list[tuple[int, int]]:
+        """Heartbeats alone, long enough. Wall time is compared with wall time: stamps may lag far behind it."""
+        after = self._after
+        if after.quiet_tick == NEVER_US or self._news.now_tick - after.quiet_tick <= self._idle_ticks:
+            return []
+        return [(after.closed_tick, self._before.mark_us)]
 
     def _end_floors(self) -> list[tuple[int, int]]:
         """After the tick in which the last source ended nothing comes any more."""

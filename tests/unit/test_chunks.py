@@ -100,8 +100,10 @@ def test_repeating_text_travels_light_and_arrives_unchanged() -> None:
         raw = text.fill_null("").cast(pa.binary())
         rows = pa.RecordBatch.from_arrays([text, raw], schema=schema)
         data = rows_to_bytes(rows)
-        again = rows_from_bytes(data)
-        assert again.equals(rows, check_metadata=True)
+        assert rows_from_bytes(data, wide=False).equals(rows, check_metadata=True)
+        wide = rows_from_bytes(data)
+        assert [str(kind) for kind in wide.schema.types] == ["large_string", "large_binary"]
+        assert rows_from_bytes(rows_to_bytes(wide), wide=False).equals(rows, check_metadata=True)
         assert (len(data) < rows.nbytes / 2) == (text is names)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from latecomer.events import TICK, EventBatch, Layout, concat_events, int64_view, take_rows, total_order
+from latecomer.events import TICK, EventBatch, Layout, concat_events, int64_view, take_rows, total_order, value_rank
 
 
 def batch(layout: Layout, **columns: object) -> EventBatch:
@@ -50,6 +50,13 @@ def test_minus_zero_and_zero_are_different_rows() -> None:
     other = one.take(np.array([1, 0]))
     signs = [np.signbit(b.sorted().rows.column("value").to_numpy()).tolist() for b in (one, other)]
     assert signs[0] == signs[1]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_floats_break_ties_in_their_own_order(kind: pa.DataType) -> None:
+    values = pa.array([0.5, -1.0, None, -2.0, 3.0, -0.0, 0.0, float("-inf")], kind)
+    ranked = [values[int(i)].as_py() for i in np.argsort(value_rank(values))]
+    assert [str(value) for value in ranked] == ["-inf", "-2.0", "-1.0", "-0.0", "0.0", "0.5", "3.0", "None"]
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,22 @@ def test_a_heartbeat_releases_an_idle_stream() -> None:
     progress, timeline = Progress().advance([header([100], [1], idle=5)], 5)
     assert timeline.punctuation(50) == 50
     beat = HeaderBuilder(5)
-    beat.hear(6)
-    progress, timeline = progress.advance([beat.build()], 5)
-    assert timeline.punctuation(50) == 50
-    beat.hear(7)
-    progress, timeline = progress.advance([beat.build()], 5)
-    assert timeline.punctuation(50) == 100
+    for now, punctuation in ((1_000, 50), (1_005, 50), (1_006, 100)):  # the first beat begins the silence
+        beat.hear(now)
+        progress, timeline = progress.advance([beat.build()], 5)
+        assert timeline.punctuation(50) == punctuation
     assert progress.closed_tick == 1
+    _, timeline = progress.advance([header([90, 300], [2, 2], idle=5)], 5)
+    assert timeline.punctuation_before(array([2]), 50).tolist() == [100]
+
+
+def test_a_backlog_with_old_stamps_is_not_idle() -> None:
+    progress = Progress()
+    for tick in range(1, 20):
+        beat = HeaderBuilder(5)
+        beat.hear(1_000_000 + 100 * tick)
+        progress, timeline = progress.advance([header([100 * tick], [tick], idle=5), beat.build()], 5)
+        assert timeline.floor_us[-1] == NEVER_US
 
 
 def test_one_source_that_idles_does_not_release_the_others() -> None:

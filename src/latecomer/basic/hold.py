@@ -23,6 +23,7 @@ from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_even
 from latecomer.progress import Timeline
 
 TOO_LATE = "too_late"
+AFTER_END = "after_end"
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,12 @@ class _Hold(Machine):
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         latency_us = self._settings.latency_us
-        too_late = batch.ts_us <= timeline.punctuation_before(batch.tick, latency_us)
-        if too_late.any():
-            refused = batch.filter(too_late).sorted()
-            yield late(refused, timeline.mark_before(refused.tick) - refused.ts_us, TOO_LATE)
+        punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
+        too_late = batch.ts_us <= punctuation_us
+        ended = punctuation_us == FOREVER_US
+        for refused, reason in ((too_late & ~ended, TOO_LATE), (ended, AFTER_END)):
+            if refused.any():
+                yield _refused(batch.filter(refused).sorted(), timeline, reason)
         yield from self._release(batch.filter(~too_late).sorted(), timeline.punctuation(latency_us))
         check_held(self.held, self._settings.max_held)
 
@@ -102,6 +105,10 @@ class _Hold(Machine):
     def _keep(self, batch: EventBatch) -> None:
         if len(batch):
             self.store.append(batch.rows, batch.ts_us)
+
+
+def _refused(batch: EventBatch, timeline: Timeline, reason: str) -> Output:
+    return late(batch, np.maximum(timeline.mark_before(batch.tick) - batch.ts_us, 0), reason)
 
 
 def _cut(batch: EventBatch, punctuation_us: int) -> int:

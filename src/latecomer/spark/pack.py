@@ -20,7 +20,7 @@ from pyspark import TaskContext
 
 from latecomer.codec import cuts, rows_to_bytes
 from latecomer.contract import REASON
-from latecomer.events import TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
+from latecomer.events import NEVER_US, TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
 from latecomer.headers import HeaderBuilder
 from latecomer.spark.frames import BLOB_BYTES, Kind
 
@@ -85,13 +85,13 @@ class _Task:
         kept = self._kept(batch)
         self._counts[Kind.FILTERED] += int(batch.num_rows - kept.sum())
         shard = batch.column(SHARD).to_numpy()
-        rows = batch.select(list(self._plan.columns))
+        rows = _normal(batch.select(list(self._plan.columns)))
         if tick is not None:
             rows = rows.append_column(TICK_FIELD, pa.array(tick))
         self._empty = rows.slice(0, 0)
         yield from self._split(Kind.EVENTS, rows, shard, usable & kept)
         if not usable.all():
-            rejected = batch.select(list(self._plan.user_columns))
+            rejected = _normal(batch.select(list(self._plan.user_columns)))
             rejected = rejected.append_column(REASON, _REASONS.take(pa.array(reasons)))
             yield from self._split(Kind.QUARANTINE, rejected, shard, ~usable & kept)
 
@@ -128,7 +128,9 @@ class _Task:
         plan = self._plan
         tick = None
         if plan.stamp is not None:
-            tick = _without_nulls(rows.column(plan.stamp)) // plan.tick_us
+            stamp_us = _without_nulls(rows.column(plan.stamp))
+            sane = (stamp_us >= plan.earliest_us) & (stamp_us < plan.latest_us)
+            tick = np.where(sane, stamp_us // plan.tick_us, NEVER_US)
         source = None if plan.source is None else rows.column(plan.source)
         self._header.add_ends(tick, rows.num_rows, source)
         self._counts[Kind.CONTROL] += rows.num_rows
@@ -196,6 +198,33 @@ _REASONS = pa.array(
     ["", "null_time", "too_early", "too_far", "null_arrival", "absurd_arrival", "ahead_of_arrival"], pa.string()
 )
 _NULL_TIME, _TOO_EARLY, _TOO_FAR, _NULL_ARRIVAL, _ABSURD_ARRIVAL, _AHEAD = range(1, 7)
+
+
+def _normal(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in a schema that depends on no session: times in UTC, text with small offsets, nulls allowed.
+
+    What is held from an earlier run must fit what comes in a later one.
+    """
+    schema = pa.schema([pa.field(field.name, _normal_type(field.type)) for field in rows.schema])
+    columns = [column.cast(kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _normal_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_normal_type(field.type)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(_normal_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        key, item = (field.with_type(_normal_type(field.type)) for field in (kind.key_field, kind.item_field))
+        return pa.map_(key, item)
+    return kind
 
 
 def _read_times(plan: PackPlan, batch: pa.RecordBatch) -> tuple[Int64s, Int64s | None, Int64s]:

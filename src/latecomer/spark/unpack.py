@@ -21,7 +21,7 @@ def unpacker(
         for batch in batches:
             panes, finals, blobs = (batch.column(name) for name in UNPACK_COLUMNS)
             for pane, final, blob in zip(panes, finals, blobs, strict=True):
-                rows = rows_from_bytes(blob.as_buffer())
+                rows = rows_from_bytes(blob.as_buffer(), wide=False)
                 if changes:
                     rows = _with_changes(rows, pane, final)
                 yield rows.select([*columns, *((CHANGE, PANE, FINAL) if changes else ())])
