@@ -104,4 +104,4 @@ def _text_us(value: object, where: str) -> int:
         position = part.end()
     if not text:
         raise InputError(must(where, "be a duration with a unit", value, advice))
-    return round(total)
+    return round(min(total, 10.0 * _LONGEST_US)) if total > 0 else -round(min(-total, 10.0 * _LONGEST_US))

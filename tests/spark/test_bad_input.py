@@ -51,6 +51,9 @@ def _split(columns: str) -> list[str]:
         ({"time": "ts", "tick": 100}, "tick must be a duration with a unit; got 100"),
         ({"time": "ts", "idle_after": "-1 s"}, "idle_after must be longer than zero"),
         ({"time": "ts", "earliest": "2300-01-01"}, "earliest must lie before latest"),
+        ({"time": None}, "time= must be the name of a column; got None"),
+        ({"time": "ts", "key": 5}, "key= must be the name of a column or a list of names; got 5"),
+        ({"time": "ts", "source": "pairs"}, "source= must be a plain value: column 'pairs'; got 'map<int,int>'"),
         ({"time": "ts", "shards": 0}, "shards must be a whole number from 1 to 4096; got 0"),
         ({"time": "ts", "shards": 2.5}, "shards must be a whole number from 1 to 4096; got 2.5"),
     ],
@@ -82,8 +85,8 @@ def test_a_latency_needs_a_size_and_a_unit(df: DataFrame, latency: Any, message:
         ("make_interval(1) AS wait", "column 'wait' must have a type Arrow knows; got 'interval'"),
         ("TIME'10:00:00' AS at", "cast it before, e.g. CAST(at AS STRING)"),
         ("struct(INTERVAL '1' YEAR AS y) AS deep", "column 'deep.y' must have a type Arrow knows"),
-        ("1 AS reason", "columns must not be named lateness_us, reason"),
-        ("1 AS _lc_ts", "columns must not begin with '_lc_'; got '_lc_ts'"),
+        ("1 AS Reason", "columns must not be named lateness_us, reason"),
+        ("1 AS _LC_ts", "columns must not begin with '_lc_'; got '_LC_ts'"),
     ],
 )
 def test_columns_that_cannot_cross_are_named(df: DataFrame, expression: str, message: str) -> None:
@@ -95,6 +98,24 @@ def test_columns_that_cannot_cross_are_named(df: DataFrame, expression: str, mes
 def test_doubled_names_are_refused(df: DataFrame) -> None:
     with pytest.raises(lc.InputError, match="columns must have unique names; got 'id'"):
         lc.disordered(df.selectExpr("ts", "id", "id"), time="ts")
+
+
+def test_max_held_is_a_whole_number_above_zero(df: DataFrame) -> None:
+    wrong: list[Any] = [0, -1, "10", True]
+    for value in wrong:
+        with pytest.raises(lc.InputError, match="max_held must be a whole number above zero"):
+            lc.disordered(df, time="ts", shards=1).hold("1 s", max_held=value)
+
+
+def test_lanes_do_not_share_a_folder(spark: SparkSession) -> None:
+    batch = lc.disordered(spark.range(3).selectExpr("id AS ts"), time="ts", shards=1).pass_through()
+    with pytest.raises(lc.InputError, match="folder of lane 'late' must not lie in that of lane 'down'"):
+        batch.write(sinks={"down": "out", "late": "out/late/", "quarantine": "other"})
+    with pytest.raises(lc.InputError, match="must not lie in that of lane"):
+        batch.write(sinks=dict.fromkeys(("down", "late", "quarantine"), "out"))
+    named = lc.disordered(spark.range(3).selectExpr("id AS ts", "1 AS Batch"), time="ts", shards=1).pass_through()
+    with pytest.raises(lc.InputError, match="columns written to files must not be named batch"):
+        named.write("out")
 
 
 def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> None:

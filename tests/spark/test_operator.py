@@ -45,7 +45,7 @@ def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_p
     given, late = expected(events)
     write_in_parts(events.slice(0, 1_400), tmp_path / "in", 2)
     out, checkpoint = tmp_path / "out", str(tmp_path / "checkpoint")
-    result = declare(read(spark, tmp_path / "in")).hold(LATENCY)
+    result = declare(read(spark, tmp_path / "in")).with_columns(one="1").hold(LATENCY)
     first = result.start(str(out), checkpoint=checkpoint, available_now=True)
     first.awaitTermination()
     counted = counters(first)
@@ -53,9 +53,15 @@ def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_p
     assert counted["seen"] == 1_400 == counted["given"] + counted["held"] + counted["late"]
 
     write_in_parts(events.slice(1_400), tmp_path / "in", 2, first=2)
-    second = declare(read(spark, tmp_path / "in")).hold(LATENCY)
-    query = second.start(str(out), checkpoint=checkpoint, available_now=True)
-    query.awaitTermination()
+    # Another time zone and a new `where` change no stored byte.
+    kept = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        second = declare(read(spark, tmp_path / "in")).where("id >= 0").with_columns(one="1").hold(LATENCY)
+        query = second.start(out, checkpoint=checkpoint, available_now=True)
+        query.awaitTermination()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(kept))
     held = counters(query)["held"]
     assert held > 0
     assert ids(out, "late") == late
@@ -84,8 +90,9 @@ def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
     df = read(spark, tmp_path / "in")
     out = str(tmp_path / "out")
     others = {
-        "shards: 2": declare(df, shards=3).hold(LATENCY),
-        "strategy": declare(df).hold("1 s"),
+        "shards: 2": declare(df, shards=3).with_columns(one="1").hold(LATENCY),
+        "strategy": declare(df).with_columns(one="1").hold("1 s"),
+        "types": declare(df.withColumn("key", F.col("key").cast("long"))).with_columns(key="1", one="1").hold(LATENCY),
         "schema": declare(df).select("id", "ts").hold(LATENCY),
     }
     for name, result in others.items():

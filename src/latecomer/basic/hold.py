@@ -19,6 +19,7 @@ import numpy as np
 from latecomer.chunks import Chunk, ChunkStore
 from latecomer.contract import Machine, Output, Settings, check_held, down, late
 from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_events
 from latecomer.progress import Timeline
 
@@ -39,6 +40,9 @@ class Hold(Settings):
 
     def __post_init__(self) -> None:
         duration_us(self.latency, "latency")
+        whole = isinstance(self.max_held, int) and not isinstance(self.max_held, bool)
+        if self.max_held is not None and not (whole and self.max_held > 0):
+            raise InputError(must("max_held", "be a whole number above zero", self.max_held, "or leave it out"))
 
     @property
     def latency_us(self) -> int:

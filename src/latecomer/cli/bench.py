@@ -26,7 +26,7 @@ def operator(
     rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
     batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
     rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of the rows.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
     json: JsonOption = None,
 ) -> None:
     """How fast rows cross the sharded operator (about 5 minutes)."""
@@ -46,7 +46,7 @@ def operator(
 @app.command()
 def backlog(
     rows: Annotated[int, typer.Option(help="Rows in the one micro-batch.")] = 50_000_000,
-    seed: Annotated[int, typer.Option(help="Seed of the rows.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
     json: JsonOption = None,
 ) -> None:
     """Hold one huge micro-batch and account for every row (about 2 minutes)."""

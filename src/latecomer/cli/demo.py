@@ -27,7 +27,7 @@ _COLUMNS = {
 
 def demo(
     rows: Annotated[int, typer.Option(help="How many readings.")] = 200_000,
-    seed: Annotated[int, typer.Option(help="Seed of the readings.")] = 7,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 7,
     keep: Annotated[Path | None, typer.Option(help="Keep input, lanes and checkpoint in this new folder.")] = None,
 ) -> None:
     """Send a small disordered stream through the operator and show what left through which door."""
@@ -37,6 +37,8 @@ def demo(
         raise InputError(must("--rows", "be at least 1000", rows, "e.g. --rows 200000"))
     if keep is not None and keep.exists():
         raise InputError(must("--keep", "name a folder that does not exist yet", str(keep), "choose another"))
+    if keep is not None and not keep.resolve().parent.is_dir():
+        raise InputError(must("--keep", "lie in a folder that exists", str(keep), "make the folder first"))
     with tempfile.TemporaryDirectory(prefix="latecomer-demo-") as scratch:
         folder = keep or Path(scratch)
         with working("demo") as tell:

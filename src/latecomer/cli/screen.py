@@ -50,5 +50,5 @@ def show_report(report: Report) -> None:
 
 def check_writable(path: Path | None) -> None:
     """Find out before the work, not after it, that a report cannot be written."""
-    if path is not None and not path.resolve().parent.is_dir():
+    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
         raise InputError(must("--json", "name a file in a folder that exists", str(path), "make the folder first"))

@@ -25,7 +25,7 @@ from latecomer.spark.hold import FORMAT_VERSION, HoldPlan
 from latecomer.spark.pack import END, KEEP, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.result import LaneSchemas, Result
-from latecomer.spark.schema import check_columns, check_key, check_roles, check_time, nullable
+from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time, nullable
 from latecomer.spark.shards import check_shards, default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
 
@@ -43,6 +43,7 @@ class Roles:
     arrival: str | None
     order: tuple[str, ...]
     end: str | None
+    types: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,14 @@ def disordered(
     max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
-    roles = Roles(time, _names(key), source, arrival, _names(order), end)
-    _check(df.schema, roles)
+    if not isinstance(df, DataFrame):
+        raise InputError(must("disordered", "be given a DataFrame", type(df).__name__, "e.g. spark.readStream..."))
+    single = {"time": time, "source": source, "arrival": arrival, "end": end}
+    for role, column in single.items():
+        if not isinstance(column, str) and (column is not None or role == "time"):
+            raise InputError(must(f"{role}=", "be the name of a column", column, "give it as text"))
+    roles = Roles(time, _names(key, "key"), source, arrival, _names(order, "order"), end, {})
+    roles = replace(roles, types=_check(df.schema, roles))
     timing = _timing(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
     if shards is not None:
         check_shards(shards)
@@ -99,13 +106,17 @@ def disordered(
     return Events(carried, roles, timing, shards, frozenset(df.columns), tuple(df.columns))
 
 
-def _names(value: Names | None) -> tuple[str, ...]:
+def _names(value: Names | None, role: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(must(f"{role}=", "be the name of a column or a list of names", value, "give text"))
+    return tuple(names)
 
 
-def _check(schema: T.StructType, roles: Roles) -> None:
+def _check(schema: T.StructType, roles: Roles) -> dict[str, str]:
+    """Check the columns that play a role; gives their types."""
     check_columns(schema)
     single = {"time": roles.time, "source": roles.source, "arrival": roles.arrival, "end": roles.end}
     named = {role: () if column is None else (column,) for role, column in single.items()}
@@ -117,6 +128,10 @@ def _check(schema: T.StructType, roles: Roles) -> None:
     if roles.end is not None and not isinstance(schema[roles.end].dataType, T.BooleanType):
         got = schema[roles.end].dataType.simpleString()
         raise InputError(must("end=", "be a boolean column", got, "compare it with something"))
+    if roles.source is not None:
+        check_source(schema, roles.source)
+    used = [*roles.key, *roles.order, *(column for column in single.values() if column is not None)]
+    return {column: schema[column].dataType.simpleString() for column in used}
 
 
 def _timing(
@@ -147,7 +162,8 @@ def _carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
     if roles.arrival is not None:
         carried[STAMP] = F.col(_quoted(roles.arrival))
     elif timing.idle_after_us is not None or timing.max_ahead_us is not None:
-        carried[STAMP] = F.current_timestamp()
+        wall = isinstance(df.schema[roles.time].dataType, T.TimestampNTZType)
+        carried[STAMP] = F.localtimestamp() if wall else F.current_timestamp()
     if roles.end is not None:
         carried[END] = F.col(_quoted(roles.end))
     # The shard's number is known only later; its hash is carried as the key's columns are.
@@ -330,6 +346,7 @@ class _Planner:
             "arrival": roles.arrival,
             "order": list(roles.order),
             "end": roles.end,
+            "types": roles.types,
             "places": [layout.time, layout.source, *layout.order],
             "tick_us": timing.tick_us,
             "heartbeat_us": timing.heartbeat_us,

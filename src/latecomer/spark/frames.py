@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from latecomer.contract import Lane
 
-# Spark fills an Arrow batch by rows alone (a limit by bytes is checked row by row and costs a third of the speed):
+# For flat rows Spark fills an Arrow batch by rows alone (its limit by bytes costs a measurement per row), so
 # ARROW_ROWS blobs must stay below the 2 GB that a binary column can take.
 BLOB_BYTES = 250_000
 ARROW_ROWS = 8_192

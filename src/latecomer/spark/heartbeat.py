@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from latecomer.spark.pack import BEAT
 
@@ -38,20 +39,25 @@ class _Beat(InputPartition):
         self.stamp_us = stamp_us
 
 
-class _HeartbeatReader(DataSourceStreamReader):
+class _HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, period_us: int) -> None:
         self._period_us = period_us
+        self._last: dict[str, int] | None = None
 
     def _now(self) -> dict[str, int]:
-        return {"beat": time.time_ns() // 1_000 // self._period_us}
+        return self._last or {"beat": time.time_ns() // 1_000 // self._period_us}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Spark's call: no beats after this one, so that the query ends and other sources keep their limits."""
+        self._last = self._now()
 
     def initialOffset(self) -> dict[str, int]:
         """Spark's call."""
         return self._now()
 
-    def latestOffset(self, *limits: Any) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Spark's call."""
-        return self._now()
+        return max(start, self._now(), key=lambda offset: offset["beat"])
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         return [_Beat(end["beat"] * self._period_us)]

@@ -206,7 +206,8 @@ def _normal(rows: pa.RecordBatch) -> pa.RecordBatch:
     What is held from an earlier run must fit what comes in a later one.
     """
     schema = pa.schema([pa.field(field.name, _normal_type(field.type)) for field in rows.schema])
-    columns = [column.cast(kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
+    pairs = zip(rows.columns, schema.types, strict=True)
+    columns = [column if column.type == kind else column.cast(kind) for column, kind in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -6,6 +6,8 @@ replaces itself, lane by lane, so after any crash every row is there once.
 
 from __future__ import annotations
 
+import os
+import posixpath
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,9 +23,9 @@ from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
 from latecomer.spark.frames import LANES, ROWS_OF
-from latecomer.spark.schema import with_fields
+from latecomer.spark.schema import is_flat, with_fields
 from latecomer.spark.session import check_settings, settings_for_start
-from latecomer.spark.sinks import Discard, Files, SinkLike, as_sink
+from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import Stored, bind, is_bound
 from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
 
@@ -84,9 +86,9 @@ class Result:
 
     def start(
         self,
-        path: str | None = None,
+        path: str | os.PathLike[str] | None = None,
         *,
-        checkpoint: str,
+        checkpoint: str | os.PathLike[str],
         sinks: Mapping[str, SinkLike] | None = None,
         every: str | None = None,
         available_now: bool = False,
@@ -98,9 +100,10 @@ class Result:
         """
         if not self._packed.isStreaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
-        if not isinstance(checkpoint, str) or not checkpoint:
+        checkpoint = _text(checkpoint) or ""
+        if not checkpoint:
             raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
-        targets = _sinks(path, sinks or {})
+        targets = _sinks(_text(path), sinks or {}, self._schemas.user.names)
         trigger = _trigger(every, available_now=available_now)
         spark = self._packed.sparkSession
         if not is_bound(spark, checkpoint, self._stored):
@@ -114,23 +117,32 @@ class Result:
             writer = writer.queryName(name)
         if trigger:
             writer = writer.trigger(**trigger)
-        with settings_for_start(spark, self._shards):
+        with settings_for_start(spark, self._shards, flat=self._flat()):
             return writer.start()
 
-    def write(self, path: str | None = None, *, sinks: Mapping[str, SinkLike] | None = None) -> dict[str, int]:
+    def write(
+        self, path: str | os.PathLike[str] | None = None, *, sinks: Mapping[str, SinkLike] | None = None
+    ) -> dict[str, int]:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._packed.isStreaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = _sinks(path, sinks or {})
-        with settings_for_start(self._packed.sparkSession, self._shards):
+        targets = _sinks(_text(path), sinks or {}, self._schemas.user.names)
+        with settings_for_start(self._packed.sparkSession, self._shards, flat=self._flat()):
             return _batch_writer(self._schemas, targets)(self._packed, 0)
+
+    def _flat(self) -> bool:
+        return is_flat(self._schemas.user) and is_flat(self._schemas.down)
 
     def _check_alone(self, lane: str) -> None:
         check_settings(self._packed.sparkSession, self._shards)
         if self._packed.isStreaming:
-            others = ", ".join(name for name in LANES if name != lane)
+            others = ", ".join(name for name in LANES if name not in (lane, "down" if lane == "changes" else lane))
             text = f".{lane} alone writes one lane: rows of {others} are then only counted; "
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=3)
+
+
+def _text(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
 
 
 def _lane(packed: DataFrame, lane: Lane, schemas: LaneSchemas) -> DataFrame:
@@ -185,7 +197,7 @@ def _write_down(
     return counts
 
 
-def _sinks(path: str | None, given: Mapping[str, SinkLike]) -> Targets:
+def _sinks(path: str | None, given: Mapping[str, SinkLike], columns: list[str]) -> Targets:
     for lane in given:
         if lane not in LANES:
             raise InputError(must("sinks", f"be for the lanes {', '.join(LANES)}", lane, "correct the name"))
@@ -194,7 +206,22 @@ def _sinks(path: str | None, given: Mapping[str, SinkLike]) -> Targets:
         advice = f"give a path, or sinks for {', '.join(missing)} too"
         raise InputError(must("every lane", "have somewhere to go", sorted(given), advice))
     root = (path or "").rstrip("/")
-    return {lane: as_sink(given.get(lane, f"{root}/{lane}"), f"sinks[{lane!r}]") for lane in LANES}
+    targets = {lane: as_sink(given.get(lane, f"{root}/{lane}"), f"sinks[{lane!r}]") for lane in LANES}
+    _check_folders({lane: sink for lane, sink in targets.items() if isinstance(sink, Files)}, columns)
+    return targets
+
+
+def _check_folders(files: dict[str, Files], columns: list[str]) -> None:
+    """Lanes overwrite their batches, so no lane may write into another's folder."""
+    folders = {lane: posixpath.normpath(sink.path) + "/" for lane, sink in files.items()}
+    for lane, folder in folders.items():
+        inside = [other for other in folders if other != lane and folder.startswith(folders[other])]
+        if inside:
+            rule = f"not lie in that of lane '{inside[0]}'"
+            raise InputError(must(f"folder of lane '{lane}'", rule, files[lane].path, "give each its own"))
+    if files and BATCH in [column.lower() for column in columns]:
+        advice = f"the folders are named {BATCH}=<id>: rename the column, or give your own sinks"
+        raise InputError(must("columns written to files", f"not be named {BATCH}", BATCH, advice))
 
 
 def _trigger(every: str | None, *, available_now: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 
 _OURS = (LATENESS, REASON, CHANGE, PANE, FINAL)
+_FLAT = (T.NumericType, T.DatetimeType, T.BooleanType, T.DayTimeIntervalType)
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 
 
@@ -22,7 +23,7 @@ def check_columns(schema: T.StructType) -> None:
         if folded.count(name.lower()) > 1:
             advice = "rename one of them before (case does not count)"
             raise InputError(must("columns", "have unique names", name, advice))
-        if name.startswith(CARRIED_PREFIX):
+        if name.lower().startswith(CARRIED_PREFIX):
             raise InputError(must("columns", f"not begin with '{CARRIED_PREFIX}'", name, "rename it before"))
         if name.lower() in _OURS:
             advice = "latecomer adds a column of that name to its lanes: rename yours before"
@@ -100,6 +101,19 @@ def _hashed(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
         yield from _hashed(path, kind.elementType)
     else:
         yield path, kind
+
+
+def check_source(schema: T.StructType, column: str) -> None:
+    """A source is a name or a number."""
+    kind = schema[column].dataType
+    if isinstance(kind, T.StructType | T.ArrayType | T.MapType | T.VariantType | T.NullType):
+        got = kind.simpleString()
+        raise InputError(must("source=", f"be a plain value: column '{column}'", got, "use a part of it"))
+
+
+def is_flat(schema: T.StructType) -> bool:
+    """Whether every value has a fixed size."""
+    return all(isinstance(field.dataType, _FLAT) for field in schema.fields)
 
 
 def nullable(schema: T.StructType) -> T.StructType:

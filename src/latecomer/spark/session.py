@@ -14,9 +14,10 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from latecomer.errors import InputError, LatecomerWarning, must
+from latecomer.errors import InputError, LatecomerError, LatecomerWarning, must
 from latecomer.spark.frames import ARROW_ROWS
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -33,23 +34,25 @@ def operator_settings(shards: int) -> dict[str, str]:
         PARTITIONS: str(shards),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
 
 
 def session(app: str = "latecomer", *, cores: int | None = None, memory: str = "4g") -> SparkSession:
     """The running Spark session, or a new local one with the right settings."""
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    with contextlib.suppress(PySparkRuntimeError):  # there is none yet
+        return SparkSession.active()
     cores = cores or os.cpu_count() or 1
     builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
     for name, value in _start_settings(cores, memory).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _stderr_to(log_file()):
-        return builder.getOrCreate()
+    try:
+        with _stderr_to(log_file()):
+            return builder.getOrCreate()
+    except Exception as error:
+        advice = f"look at {log_file()}; without Java 17+, install Debian's default-jre-headless or set JAVA_HOME"
+        raise LatecomerError(must("Spark", "start", str(error).split("\n", 1)[0], advice)) from error
 
 
 def log_file() -> Path:
@@ -90,9 +93,13 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def settings_for_start(spark: SparkSession, shards: int) -> contextlib.AbstractContextManager[None]:
-    """Set what the operator wants while a query starts (Spark copies it then), and put everything back."""
-    return changed_settings(spark, operator_settings(shards))
+def settings_for_start(spark: SparkSession, shards: int, *, flat: bool) -> contextlib.AbstractContextManager[None]:
+    """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
+
+    Spark's limit on the bytes of an Arrow batch costs a measurement per row; flat rows cannot exceed it by much.
+    """
+    unlimited = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+    return changed_settings(spark, {**operator_settings(shards), **(unlimited if flat else {})})
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ A string is a folder of Parquet files; a callable `(DataFrame, batch id)` is the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +14,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from latecomer.errors import InputError, must
+
+BATCH = "batch"
 
 
 class Sink(Protocol):
@@ -24,7 +27,10 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A folder with one sub-folder `batch=<id>` per micro-batch, overwritten when a batch is repeated."""
+    """A folder with one sub-folder `batch=<id>` per micro-batch, overwritten when a batch is repeated.
+
+    Spark reads the id back as a column `batch`.
+    """
 
     path: str
     format: str = "parquet"
@@ -41,7 +47,7 @@ class Files:
             raise InputError(must("output folder", "be empty for a new checkpoint", self.path, advice))
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").format(self.format).save(f"{self.path.rstrip('/')}/batch={batch}")
+        rows.write.mode("overwrite").format(self.format).save(f"{self.path.rstrip('/')}/{BATCH}={batch}")
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,13 @@ class Discard:
         rows.write.mode("overwrite").format("noop").save()
 
 
-SinkLike = str | Sink | Callable[[DataFrame, int], object]
+SinkLike = str | os.PathLike[str] | Sink | Callable[[DataFrame, int], object]
 
 
 def as_sink(value: SinkLike, where: str) -> Callable[[DataFrame, int], object]:
     """A folder's name or a callable, as a sink."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if isinstance(value, str) and value:
         return Files(value)
     if callable(value) and not isinstance(value, str):
