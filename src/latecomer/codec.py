@@ -110,8 +110,17 @@ def _retyped(rows: pa.RecordBatch, types: Mapping[pa.DataType, pa.DataType]) -> 
     for place, column in enumerate(rows.columns):
         other = types.get(column.type)
         if other is not None:
-            rows = rows.set_column(place, rows.schema.field(place).with_type(other), column.cast(other))
+            changed = _compact(column).cast(other)
+            rows = rows.set_column(place, rows.schema.field(place).with_type(other), changed)
     return rows
+
+
+def _compact(text: pa.Array) -> pa.Array:
+    """A piece of more than 2 GB of text, cut loose: its offsets would not fit 32 bits."""
+    values = text.buffers()[2]
+    if values is None or values.size < 2**31:
+        return text
+    return text.take(pa.array(np.arange(len(text))))
 
 
 def _is_text(kind: pa.DataType) -> bool:
