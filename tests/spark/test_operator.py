@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import latecomer as lc
 from latecomer.spark.counters import total, unaccounted
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
+from latecomer.spark.stored import bind, is_bound
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -257,6 +259,16 @@ def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
     df = spark.range(100).select((F.col("id") * 1_000).alias("ts"))
     with pytest.raises(Exception, match="held events per shard must stay within max_held=10; got"):
         lc.disordered(df, time="ts", shards=1).hold("1 day", max_held=10).down.collect()
+
+
+def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path: Path) -> None:
+    stored = {"strategy": {"latencies": (1, 2), "wait": timedelta(seconds=1)}}
+    checkpoint = str(tmp_path / "checkpoint")
+    assert not is_bound(spark, checkpoint, stored)
+    bind(spark, checkpoint, stored)
+    assert is_bound(spark, checkpoint, stored)
+    with pytest.raises(lc.StateError, match="strategy"):
+        is_bound(spark, checkpoint, {"strategy": {"latencies": (1, 3)}})
 
 
 def test_a_user_can_bring_a_strategy(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import latecomer as lc
+from latecomer.experiments.files import take_in_turn
 from latecomer.spark.counters import total
 
 SCHEMA = "ts timestamp, meter int, kwh double, received_at timestamp"
@@ -83,6 +84,7 @@ def write_readings(settings: Demo, folder: Path) -> None:
     size = -(-count // BATCHES)
     for number in range(BATCHES):
         pq.write_table(readings.slice(number * size, size), folder / f"{number}.parquet")
+    take_in_turn(folder)
 
 
 def _in_order(spark: SparkSession, folder: Path) -> bool:

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 import latecomer as lc
+from latecomer.experiments.files import take_in_turn
 from latecomer.experiments.report import Report, Target
 from latecomer.spark.session import changed_settings
 from latecomer.spark.shards import shard_keys
@@ -87,6 +88,7 @@ def write_files(folder: Path, settings: OperatorBench, shards: int) -> Path:
             "value": pa.array(rng.random(size)),
         }
         pq.write_table(pa.table(columns), target / f"{number:05d}.parquet")
+    take_in_turn(target)
     return target
 
 

@@ -32,8 +32,10 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class HoldPlan:
-    """What the processor must know; `stamped`: the user has an arrival column;
-    `finishing` in batch, where the stream is over after its one batch."""
+    """What a shard must know.
+
+    `stamped`: the user has an arrival column. `finishing`: in batch, where the stream is over after its one batch.
+    """
 
     settings: Settings
     layout: Layout

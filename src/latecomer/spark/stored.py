@@ -24,7 +24,7 @@ def fingerprint(stored: Stored) -> str:
 
 
 def _text(stored: Stored) -> str:
-    return json.dumps(stored, sort_keys=True)
+    return json.dumps(stored, sort_keys=True, default=str)
 
 
 def _path(checkpoint: str) -> str:
@@ -36,6 +36,7 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
     found = _read(spark, checkpoint)
     if found is None:
         return False
+    stored = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
     for name in dict.fromkeys([*stored, *found]):
         if found.get(name) != stored.get(name):
             rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
