@@ -36,12 +36,12 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
     found = _read(spark, checkpoint)
     if found is None:
         return False
-    stored = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
+    current = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
     for name in dict.fromkeys([*stored, *found]):
-        if found.get(name) != stored.get(name):
+        if found.get(name) != current.get(name):
             rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
             advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"
-            raise StateError(must("query", rule, _short(stored.get(name)), advice))
+            raise StateError(must("query", rule, _short(current.get(name)), advice))
     return True
 
 
