@@ -65,23 +65,6 @@ def instant_us(value: str | datetime, where: str) -> int:
     return _timedelta_us(moment - _EPOCH)
 
 
-def duration_text(micros: int) -> str:
-    """Write microseconds for people, in the two largest units that matter.
-
-    >>> duration_text(5_400_000_000)
-    '1 h 30 min'
-    """
-    if micros == 0:
-        return "0 s"
-    parts = []
-    rest = abs(micros)
-    for unit in ("d", "h", "min", "s", "ms", "us"):
-        count, rest = divmod(rest, _SIZE_US[unit])
-        if count:
-            parts.append(f"{count} {unit}")
-    return ("-" if micros < 0 else "") + " ".join(parts[:2])
-
-
 def _timedelta_us(value: timedelta) -> int:
     return value // timedelta(microseconds=1)
 

@@ -136,11 +136,6 @@ def concat_events(batches: Iterable[EventBatch]) -> EventBatch:
     return EventBatch(concat_rows([part.rows for part in full]), full[0].layout)
 
 
-def empty_like(batch: EventBatch) -> EventBatch:
-    """No events, of the same schema."""
-    return batch.slice(0, 0)
-
-
 # The total order. Sort by time first, then refine only the rows that are still tied.
 
 

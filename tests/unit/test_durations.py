@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from latecomer.durations import duration_text, duration_us, instant_us
+from latecomer.durations import duration_us, instant_us
 from latecomer.errors import InputError
 
 
@@ -60,9 +60,3 @@ def test_instants_without_zone_are_utc() -> None:
     assert instant_us("1970-01-01T01:00:00+01:00", "earliest") == 0
     with pytest.raises(InputError, match="earliest must be a date or time; got 'soon'"):
         instant_us("soon", "earliest")
-
-
-def test_durations_are_written_for_people() -> None:
-    assert duration_text(90_061_000_000) == "1 d 1 h"
-    assert duration_text(-1_500) == "-1 ms 500 us"
-    assert duration_text(0) == "0 s"
