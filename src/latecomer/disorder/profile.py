@@ -1,0 +1,153 @@
+"""What a profile of a stream's disorder says; how it is computed stands in `profiler.py` and `spark/profile.py`.
+
+Times are int64 microseconds. Lateness is the high-water mark before an event minus its time, 0 if that is negative;
+an event is late when it is > 0. A wait of L keeps the events whose lateness is below L.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latecomer.events import Int64s
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A point of the completeness curve: the share of all events that a wait would keep."""
+
+    wait_us: int
+    share: float
+
+
+@dataclass(frozen=True)
+class SourceProfile:
+    """One source: how far it lags behind the others, and its longest silence."""
+
+    name: str | None
+    events: int
+    late: int
+    mean_lateness_us: int
+    max_lateness_us: int
+    longest_silence_us: int
+    silent_at_end_us: int
+
+
+@dataclass(frozen=True)
+class Holes:
+    """Readings that a known period makes one expect.
+
+    A gap between two successive times of a key has round(gap / period) - 1 missing readings.
+    """
+
+    period_us: int
+    missing: int
+    gaps: int
+    keys_with_gaps: int
+    longest_us: int
+    filled_late: int
+    in_worst_tenth: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Event time against arrival as a grid: how many events fall into each cell.
+
+    `across` runs over the order of arrival (`arrival_us` is None) or over the arrival time; `up` over event time.
+    """
+
+    columns: int
+    rows: int
+    first_ts_us: int
+    last_ts_us: int
+    arrival_us: tuple[int, int] | None
+    across: Int64s
+    up: Int64s
+    count: Int64s
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The disorder of one stream."""
+
+    name: str
+    events: int
+    keys: int | None
+    sources: int | None
+    late: int
+    lateness: dict[str, int]
+    runs: int
+    interleaved: int
+    inversions: int
+    distance: int
+    completeness: list[Wait]
+    first_ts_us: int
+    last_ts_us: int
+    quarantined: int
+    per_source: list[SourceProfile]
+    holes: Holes | None
+    picture: Picture
+
+    @property
+    def late_share(self) -> float:
+        """Late events as a share of all."""
+        return self.late / self.events if self.events else 0.0
+
+    def kept_by(self, wait_us: int) -> float:
+        """The share of events that a wait of the curve keeps."""
+        return next(point.share for point in self.completeness if point.wait_us == wait_us)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is written; times in microseconds."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "picture"}
+        fields["late_share"] = self.late_share
+        fields["completeness"] = [asdict(point) for point in self.completeness]
+        fields["per_source"] = [asdict(source) for source in self.per_source]
+        fields["holes"] = None if self.holes is None else asdict(self.holes)
+        return fields
+
+    def write(self, path: Path) -> None:
+        """Write the numbers as JSON."""
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n")
+
+
+def waits(longest_us: int) -> list[int]:
+    """The waits of the curve: 1 us (no wait at all), then 1, 2, 5, 10, ... ms until all is kept, then seconds' friends.
+
+    >>> waits(3_000)
+    [1, 1000, 2000, 5000]
+    """
+    found = [1]
+    for wait in _ladder():
+        if found[-1] > longest_us:
+            break
+        found.append(wait)
+    return found
+
+
+def _ladder() -> list[int]:
+    ms, s, m, h, d = 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+    rungs = [step * ten * ms for ten in (1, 10, 100) for step in STEPS]
+    rungs += [n * s for n in (1, 2, 5, 10, 20, 30)] + [n * m for n in (1, 2, 5, 10, 20, 30)]
+    rungs += [n * h for n in (1, 2, 6, 12)] + [n * d for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    rungs += [n * 365 * d for n in (2, 5, 10, 20, 50, 100, 200, 500)]
+    return rungs
+
+
+def quantile(sorted_us: Int64s, share: float) -> int:
+    """The smallest value that at least this share does not exceed; 0 of nothing."""
+    if len(sorted_us) == 0:
+        return 0
+    return int(sorted_us[rank(len(sorted_us), share)])
+
+
+def rank(count: int, share: float) -> int:
+    """The position of a quantile in sorted values."""
+    return min(count - 1, max(0, int(np.ceil(round(share * count, 6))) - 1))
