@@ -1,0 +1,115 @@
+"""Hit the target: which share of units to delay so that the asked share of events comes late.
+
+`late(share)` is exact but dear (a sort of the whole stream), and it need not rise all the way: when nearly everything
+is delayed alike, little is late. So a bracket is looked for from below, by the secant, and closed by false position;
+only where the end of the range is too low is the range searched for its highest point, the reachable maximum. All
+steps depend on counts alone, so the answer is the same wherever the counting is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Late = Callable[[float], int]
+
+WANTED = 0.0005  # of all events: a search ends this near to the target
+MOST = 24  # evaluations of one search
+GRID = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """The share of units to delay and how many events are late with it."""
+
+    share: float
+    late: int
+    reachable: bool
+
+
+@dataclass
+class Search:
+    """One search for a number of late events."""
+
+    late: Late
+    events: int
+    target: int
+    seen: dict[float, int] = field(default_factory=dict)
+
+    def at(self, share: float) -> int:
+        """How many events are late when this share of units is delayed."""
+        if share not in self.seen:
+            self.seen[share] = self.late(share)
+        return self.seen[share]
+
+    @property
+    def near(self) -> int:
+        """How many events off is good enough."""
+        return int(WANTED * self.events)
+
+    def done(self) -> bool:
+        """Whether the target is met, or there were enough tries."""
+        return len(self.seen) >= MOST or any(abs(late - self.target) <= self.near for late in self.seen.values())
+
+    def best(self) -> tuple[float, int]:
+        """The nearest so far; of equals the smallest share."""
+        return min(self.seen.items(), key=lambda pair: (abs(pair[1] - self.target), pair[0]))
+
+
+def hit(late: Late, events: int, target: int, own: int) -> Found:
+    """Find the share of units to delay; `own` events are late without any delay.
+
+    >>> hit(lambda share: round(900 * share), events=1_000, target=450, own=0)
+    Found(share=0.5, late=450, reachable=True)
+    >>> hit(lambda share: round(900 * share), events=1_000, target=1_000, own=0).late
+    900
+    """
+    search = Search(late, events, target, {0.0: own})
+    low = 0.0
+    if search.at(low) < target and not search.done():
+        high = _rise(search)
+        if search.at(high) < target and not search.done():
+            high = _highest(search)
+        _close(search, low, high)
+    share, found = search.best()
+    return Found(share, found, abs(found - target) <= max(1, events // 200))
+
+
+def _rise(search: Search) -> float:
+    """From below, the first share tried that reaches the target, or 1."""
+    own = search.at(0.0)
+    share = min(1.0, (search.target - own) / max(1, search.events - own))
+    while share < 1.0 and search.at(share) < search.target and not search.done():
+        gained = search.at(share) - own
+        ahead = share * (search.target - own) / gained if gained > 0 else 1.0
+        share = min(1.0, max(1.05 * ahead, 1.2 * share))
+    return share
+
+
+def _highest(search: Search) -> float:
+    """The share with the most late events: on a grid, then between its neighbours."""
+    for step in range(1, GRID):
+        search.at(step / GRID)
+    while not search.done() and max(search.seen.values()) < search.target:
+        shares = sorted(search.seen)
+        top = max(range(len(shares)), key=lambda place: (search.at(shares[place]), -place))
+        left, right = shares[max(0, top - 1)], shares[min(len(shares) - 1, top + 1)]
+        if right - left < 1 / GRID**2:
+            break
+        wider_left = shares[top] - left > right - shares[top]
+        search.at((shares[top] + left) / 2 if wider_left else (shares[top] + right) / 2)
+    return max(sorted(search.seen), key=search.at)
+
+
+def _close(search: Search, low: float, high: float) -> None:
+    """Close the bracket by false position, by halves where that stalls."""
+    shares = [share for share in search.seen if low <= share <= high and search.at(share) < search.target]
+    low = max(shares, default=low)
+    stalled = 0
+    while not search.done() and search.at(low) < search.target < search.at(high) and high - low > 1e-12:
+        rise = search.at(high) - search.at(low)
+        way = (search.target - search.at(low)) / rise if stalled < 2 else 0.5
+        middle = low + (high - low) * min(0.95, max(0.05, way))
+        below = search.at(middle) < search.target
+        stalled = stalled + 1 if stalled < 2 else 0
+        low, high = (middle, high) if below else (low, middle)
