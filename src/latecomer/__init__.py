@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latecomer.basic import Hold, PassThrough
+    from latecomer.disorder.presets import preset
     from latecomer.errors import HeldError, InputError, LatecomerError, LatecomerWarning, StateError
+    from latecomer.experiments.disorder import generate, generate_preset, profile_path
+    from latecomer.report import to_html
     from latecomer.spark.counters import read_counters
     from latecomer.spark.disordered import Events, disordered
+    from latecomer.spark.generating import preset_frame
+    from latecomer.spark.playback import playback, register_playback
+    from latecomer.spark.profiling import profile
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
     from latecomer.spark.sinks import Discard, Files
@@ -34,8 +40,17 @@ __all__ = [
     "Result",
     "StateError",
     "disordered",
+    "generate",
+    "generate_preset",
+    "playback",
+    "preset",
+    "preset_frame",
+    "profile",
+    "profile_path",
     "read_counters",
+    "register_playback",
     "session",
+    "to_html",
 ]
 
 # Names are imported when they are first used: Spark's workers and the command line start without what they don't need.
@@ -52,8 +67,17 @@ _HOMES = {
     "Result": "spark.result",
     "StateError": "errors",
     "disordered": "spark.disordered",
+    "generate": "experiments.disorder",
+    "generate_preset": "experiments.disorder",
+    "playback": "spark.playback",
+    "preset": "disorder.presets",
+    "preset_frame": "spark.generating",
+    "profile": "spark.profiling",
+    "profile_path": "experiments.disorder",
     "read_counters": "spark.counters",
+    "register_playback": "spark.playback",
     "session": "spark.session",
+    "to_html": "report",
 }
 
 

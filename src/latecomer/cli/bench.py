@@ -60,6 +60,52 @@ def backlog(
     _finish(report, json)
 
 
+EventsOption = Annotated[int, typer.Option(min=1_000, help="Events of each preset.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the events.")]
+
+
+@app.command()
+def profile(
+    events: EventsOption = 20_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="The fastest of so many counts.")] = 3,
+    seed: SeedOption = 0,
+    json: JsonOption = None,
+) -> None:
+    """How fast the four measures of disorder are, against numpy's stable argsort (about a minute)."""
+    from latecomer.experiments.measures import MeasuresBench, run_speed
+
+    check_writable(json)
+    with working("bench profile") as tell:
+        report = run_speed(MeasuresBench(events, rounds, seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def presets(events: EventsOption = 20_000_000, seed: SeedOption = 0, json: JsonOption = None) -> None:
+    """How near cloudlog and androidlog come to the Impatience paper's Tables I and II (about a minute)."""
+    from latecomer.experiments.measures import MeasuresBench, run_presets
+
+    check_writable(json)
+    with working("bench presets") as tell:
+        report = run_presets(MeasuresBench(events, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def pacing(
+    seconds: Annotated[float, typer.Option(min=1, help="How long to play.")] = 6.0,
+    speed: Annotated[float, typer.Option(min=0.01, help="Speed factor.")] = 1.0,
+    json: JsonOption = None,
+) -> None:
+    """How exactly playback keeps time, at the source and at the sink (about half a minute)."""
+    from latecomer.experiments.pacing import PacingBench, measure_pacing
+
+    check_writable(json)
+    with working("bench pacing") as tell:
+        report = measure_pacing(PacingBench(seconds=seconds, speed=speed), tell)
+    _finish(report, json)
+
+
 def _finish(report: Report, json: Path | None) -> None:
     show_report(report)
     if json is not None:

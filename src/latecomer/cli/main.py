@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from latecomer import __version__
-from latecomer.cli import bench, demo
+from latecomer.cli import bench, demo, generate, profile
 from latecomer.cli.screen import errors
 from latecomer.errors import LatecomerError, LatecomerWarning
 
@@ -23,6 +23,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo.demo)
+app.command(help=generate.HELP)(generate.generate)
+app.command()(profile.profile)
 app.add_typer(bench.app, name="bench")
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from latecomer.errors import InputError, must
@@ -23,6 +24,26 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
         def tell(text: str) -> None:
             status.update(f"{what}: {text}")
+            if not errors.is_terminal:
+                errors.print(f"{what}: {text}", highlight=False)
+
+        yield tell
+
+
+@contextmanager
+def stepping(what: str, steps: int) -> Iterator[Callable[[str], None]]:
+    """A bar that moves on with each step that is told."""
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, TimeElapsedColumn(), console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("", total=steps, completed=-1)
+
+        def tell(text: str) -> None:
+            bar.update(task, advance=1, description=text)
             if not errors.is_terminal:
                 errors.print(f"{what}: {text}", highlight=False)
 
@@ -48,7 +69,7 @@ def show_report(report: Report) -> None:
     console.print(targets)
 
 
-def check_writable(path: Path | None) -> None:
+def check_writable(path: Path | None, option: str = "--json") -> None:
     """Find out before the work, not after it, that a report cannot be written."""
     if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise InputError(must("--json", "name a file in a folder that exists", str(path), "make the folder first"))
+        raise InputError(must(option, "name a file in a folder that exists", str(path), "make the folder first"))

@@ -33,13 +33,14 @@ class Bad(NamedTuple):
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How lines are read: `separator` None means JSON; `time` is the place of the time field in `names`."""
+    """How lines are read: `separator` None means JSON; `time` and `arrival` are places in `names`."""
 
     names: tuple[str, ...]
     separator: str | None
     header: bool
     time: int
     unit: str
+    arrival: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Parsed:
     columns: list[pa.Array]
     kinds: list[str]
     ts_us: Int64s
+    arrival_us: Int64s | None
     line: Int64s
     bad: list[Bad]
 
@@ -57,17 +59,24 @@ def parse_lines(lines: Sequence[bytes], first_line: int, form: TextFormat) -> Pa
     """Read the lines of one file that begin with number `first_line`."""
     numbers, kept = _not_blank(lines, first_line, form)
     rows = _parse_json(kept, numbers, form) if form.separator is None else _parse_csv(kept, numbers, form)
-    times = read_times(rows.columns[form.time], form.unit)
-    if times.bad:
+    fields = [form.time] if form.arrival is None else [form.time, form.arrival]
+    times = [read_times(rows.columns[field], form.unit) for field in fields]
+    troubles = {
+        place: (field, trouble) for field, read in zip(fields, times, strict=True) for place, trouble in read.bad
+    }
+    read_us = [read.ts_us for read in times]
+    if troubles:
         texts = dict(zip(numbers.tolist(), kept, strict=True))
-        bad = [_bad_time(int(rows.numbers[place]), texts, trouble, form) for place, trouble in times.bad]
-        rows = rows.without([place for place, _ in times.bad], bad)
-    return Parsed(rows.columns, rows.kinds(), times.ts_us, rows.numbers, sorted(rows.bad))
+        bad = [_bad_time(int(rows.numbers[place]), texts, form, *trouble) for place, trouble in troubles.items()]
+        read_us = [np.delete(values, list(troubles)) for values in read_us]
+        rows = rows.without(list(troubles), bad)
+    arrival_us = None if form.arrival is None else read_us[1]
+    return Parsed(rows.columns, rows.kinds(), read_us[0], arrival_us, rows.numbers, sorted(rows.bad))
 
 
-def _bad_time(number: int, texts: dict[int, bytes], trouble: BadTime, form: TextFormat) -> Bad:
+def _bad_time(number: int, texts: dict[int, bytes], form: TextFormat, field: int, trouble: BadTime) -> Bad:
     reason = f"{trouble.reason}; got {trouble.text!r}"
-    return Bad(number, form.names[form.time], reason, texts[number].decode(errors="backslashreplace"))
+    return Bad(number, form.names[field], reason, texts[number].decode(errors="backslashreplace"))
 
 
 def _not_blank(lines: Sequence[bytes], first_line: int, form: TextFormat) -> tuple[Int64s, list[bytes]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from latecomer.disorder.lines import KINDS, Bad, Parsed, join_kinds, parse_lines, typed
+from latecomer.disorder.lines import KINDS, Bad, TextFormat, join_kinds, parse_lines, typed
 from latecomer.disorder.source import Source, line_blocks
 from latecomer.disorder.times import column_us
 from latecomer.errors import InputError
@@ -56,11 +56,24 @@ def refuse(file: str, bad: Bad, count: int) -> InputError:
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """All rows of a source: their numbers, event times and columns, in file order; and the bad rows."""
+class Part:
+    """Some rows of a source in file order: numbers, times, columns; and the bad rows among them."""
 
     number: Int64s
     ts_us: Int64s
+    arrival_us: Int64s | None
+    columns: dict[str, pa.Array]
+    kinds: list[str]
+    bad: list[tuple[str, Bad]]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """All rows of a source in file order; and the bad rows."""
+
+    number: Int64s
+    ts_us: Int64s
+    arrival_us: Int64s | None
     table: pa.Table
     bad: BadRows
 
@@ -68,16 +81,28 @@ class Loaded:
 def load(source: Source, columns: Sequence[str] | None = None, *, as_text: bool = False) -> Loaded:
     """Read every row; a bad one is an error, or is set aside where the source says so."""
     wanted = list(source.names if columns is None else columns)
-    if source.form is None:
-        numbers, times, tables, bad = _load_parquet(source, wanted)
-        table = pa.concat_tables(tables)
-    else:
-        numbers, times, parts, bad = _load_text(source)
-        table = _typed_table(parts, source, wanted, as_text=as_text)
+    parts = list(_text_parts(source) if source.form is not None else _parquet_parts(source, wanted))
+    bad = [row for part in parts for row in part.bad]
     if bad and not source.quarantining:
         raise refuse(*bad[0], len(bad))
-    check_rows(sum(map(len, times)), len(bad), source.files)
-    return Loaded(np.concatenate(numbers), np.concatenate(times), table, BadRows.of(bad))
+    check_rows(sum(len(part.ts_us) for part in parts), len(bad), source.files)
+    arrivals = [part.arrival_us for part in parts if part.arrival_us is not None]
+    return Loaded(
+        np.concatenate([part.number for part in parts]),
+        np.concatenate([part.ts_us for part in parts]),
+        np.concatenate(arrivals) if arrivals else None,
+        pa.table({name: _united(parts, source, name, as_text=as_text) for name in wanted}),
+        BadRows.of(bad),
+    )
+
+
+def _united(parts: list[Part], source: Source, name: str, *, as_text: bool) -> pa.ChunkedArray:
+    """One column over all parts; text takes the narrowest kind that holds all of it."""
+    if source.schema is not None:
+        return pa.chunked_array([part.columns[name] for part in parts], source.schema.field(name).type)
+    place = source.names.index(name)
+    kind = "text" if as_text else join_kinds({part.kinds[place] for part in parts})
+    return pa.chunked_array([typed(part.columns[name], kind) for part in parts], KINDS[kind])
 
 
 def check_rows(rows: int, bad: int, files: tuple[Path, ...]) -> None:
@@ -87,59 +112,60 @@ def check_rows(rows: int, bad: int, files: tuple[Path, ...]) -> None:
         raise InputError(f"{files[0]} must have rows{also}; got none; name a file with data")
 
 
-def _load_text(source: Source) -> tuple[list[Int64s], list[Int64s], list[Parsed], list[tuple[str, Bad]]]:
+def text_part(file: str, lines: Sequence[bytes], line: int, before: int, form: TextFormat) -> Part:
+    """Lines of a file, from its line `line` on; `before` rows stand in the files before it."""
+    parsed = parse_lines(lines, line, form)
+    columns = dict(zip(form.names, parsed.columns, strict=True))
+    bad = [(file, row) for row in parsed.bad]
+    return Part(before + parsed.line, parsed.ts_us, parsed.arrival_us, columns, parsed.kinds, bad)
+
+
+def parquet_part(file: str, batch: pa.RecordBatch, line: int, before: int, source: Source) -> Part:
+    """Rows of a Parquet file, from its row `line` on."""
+    ts_us, good = column_us(batch[source.time], source.unit, f"time field {source.time!r}")
+    arrival_us = None
+    if source.arrival is not None:
+        arrival_us, there = column_us(batch[source.arrival], source.unit, f"arrival field {source.arrival!r}")
+        bad = [(file, row) for row in _bad_times(batch, good, source.time, line)]
+        bad += [(file, row) for row in _bad_times(batch, there | ~good, source.arrival, line)]
+        good &= there
+    else:
+        bad = [(file, row) for row in _bad_times(batch, good, source.time, line)]
+    places = np.flatnonzero(good)
+    kept = batch if len(places) == len(batch) else batch.take(pa.array(places))
+    columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+    arrived = None if arrival_us is None else arrival_us[places]
+    return Part(before + line + places, ts_us[places], arrived, columns, [], sorted(bad))
+
+
+def _text_parts(source: Source) -> Iterator[Part]:
     assert source.form is not None
-    numbers, times, parts, bad = [], [], [], []
     before = 0
     for path in source.files:
         line = 0
         for lines in line_blocks(path):
-            part = parse_lines(lines, line, source.form)
-            numbers.append(before + part.line)
-            times.append(part.ts_us)
-            parts.append(part)
-            bad += [(str(path), row) for row in part.bad]
+            yield text_part(str(path), lines, line, before, source.form)
             line += len(lines)
         before += line
-    return numbers, times, parts, bad
 
 
-def _typed_table(parts: list[Parsed], source: Source, wanted: list[str], *, as_text: bool) -> pa.Table:
-    columns = {}
-    for name in wanted:
-        place = source.names.index(name)
-        kind = "text" if as_text else join_kinds({part.kinds[place] for part in parts})
-        chunks = [typed(part.columns[place], kind) for part in parts]
-        columns[name] = pa.chunked_array(chunks, KINDS[kind])
-    return pa.table(columns)
-
-
-def _load_parquet(
-    source: Source, wanted: list[str]
-) -> tuple[list[Int64s], list[Int64s], list[pa.Table], list[tuple[str, Bad]]]:
-    numbers, times, tables, bad = [], [], [], []
+def _parquet_parts(source: Source, wanted: list[str]) -> Iterator[Part]:
     before = 0
+    times = [source.time] if source.arrival is None else [source.time, source.arrival]
     for path in source.files:
-        table = pq.read_table(path, columns=list(dict.fromkeys([*wanted, source.time])), partitioning=None)
-        ts_us, good = column_us(table[source.time].combine_chunks(), source.unit, f"time field {source.time!r}")
-        bad += [(str(path), row) for row in bad_times(table, np.flatnonzero(~good), source.time)]
-        numbers.append(before + np.flatnonzero(good))
-        times.append(ts_us[good])
-        tables.append(_only(table.select(wanted), good))
-        before += len(table)
-    return numbers, times, tables, bad
+        line = 0
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(1 << 20, columns=list(dict.fromkeys([*wanted, *times]))):
+                yield parquet_part(str(path), batch, line, before, source)
+                line += len(batch)
+        before += line
 
 
-def _only(table: pa.Table, good: Bools) -> pa.Table:
-    return table if bool(good.all()) else table.filter(pa.array(good))
-
-
-def bad_times(table: pa.Table, places: Int64s, time: str, first: int = 0) -> Iterator[Bad]:
+def _bad_times(batch: pa.RecordBatch, good: Bools, name: str, first: int) -> Iterator[Bad]:
     """Parquet rows without a usable time."""
-    for place in places.tolist():
-        row = table.slice(place, 1).to_pylist()[0]
-        reason = f"must be a time within 9,000 years of 1970; got {row[time]!r}"
-        yield Bad(first + place, time, reason, str(row))
+    for place in np.flatnonzero(~good).tolist():
+        row = batch.slice(place, 1).to_pylist()[0]
+        yield Bad(first + place, name, f"must be a time within 9,000 years of 1970; got {row[name]!r}", str(row))
 
 
 def device_column(table: pa.Table, name: str) -> pa.Array:

@@ -82,9 +82,12 @@ def completeness(sorted_us: Int64s, events: int) -> list[Wait]:
     longest = int(sorted_us[-1]) if len(sorted_us) else 0
     steps = waits(longest)
     lost = len(sorted_us) - np.searchsorted(sorted_us, steps, side="left")
-    return [
-        Wait(wait, (events - int(late)) / events if events else 1.0) for wait, late in zip(steps, lost, strict=True)
-    ]
+    return [Wait(wait, kept_share(int(late), events)) for wait, late in zip(steps, lost, strict=True)]
+
+
+def kept_share(lost: int, events: int) -> float:
+    """The share of events that are not lost; all of none."""
+    return (events - lost) / events if events else 1.0
 
 
 def count_distinct(values: pa.Array) -> int:

@@ -37,6 +37,15 @@ class Source:
     unit: str
     device: str | None
     quarantining: bool
+    arrival: str | None = None
+
+    def with_arrival(self, column: str) -> Source:
+        """The same, with a column that says when each row came, in the unit of the time field."""
+        _column(column, self.names, "arrival")
+        if self.schema is not None:
+            column_us(pa.array([], self.schema.field(column).type), self.unit, f"arrival field {column!r}")
+        form = None if self.form is None else replace(self.form, arrival=self.names.index(column))
+        return replace(self, form=form, arrival=column)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,9 +64,8 @@ def open_source(config: SourceConfig, folder: Path = Path()) -> Source:
     files = find_files(root)
     kind = config.format or _kind_of(files)
     source = _open_parquet(files, config) if kind == "parquet" else _open_text(files, kind, config)
-    if source.device is not None and source.device not in source.names:
-        advice = f"the columns are {', '.join(source.names)}"
-        raise InputError(must("device", "name a column", source.device, advice))
+    if source.device is not None:
+        _column(source.device, source.names, "device")
     return source
 
 
@@ -166,13 +174,13 @@ def _split(text: str, separator: str) -> list[str]:
     return next(csv.reader([text], delimiter=separator, strict=True))
 
 
-def _column(field: int | str, names: tuple[str, ...]) -> str:
+def _column(field: int | str, names: tuple[str, ...], role: str = "time") -> str:
     if isinstance(field, int):
         if not 0 <= field < len(names):
-            raise InputError(must("time field", f"be a place from 0 to {len(names) - 1}", field, "count from 0"))
+            raise InputError(must(f"{role} field", f"be a place from 0 to {len(names) - 1}", field, "count from 0"))
         return names[field]
     if field not in names:
-        raise InputError(must("time field", "name a column", field, f"the columns are {', '.join(names)}"))
+        raise InputError(must(f"{role} field", "name a column", field, f"the columns are {', '.join(names)}"))
     return field
 
 

@@ -28,7 +28,7 @@ class BadTime(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The times that could be read, in order, and the places of those that could not."""
+    """A time for every place, 0 where it could not be read, and the places where that is so."""
 
     ts_us: Int64s
     bad: list[tuple[int, BadTime]]
@@ -72,6 +72,7 @@ def _one_by_one(column: pa.Array, unit: str) -> Times:
             ts_us.append(value)
         except ValueError as error:
             bad.append((place, BadTime(text, str(error))))
+            ts_us.append(0)
     return Times(np.array(ts_us, dtype=np.int64), bad)
 
 
@@ -115,6 +116,4 @@ def _text_us(column: pa.Array, unit: str) -> tuple[Int64s, Bools]:
     times = read_times(column, unit)
     good = np.ones(len(column), dtype=np.bool_)
     good[[place for place, _ in times.bad]] = False
-    ts_us = np.zeros(len(column), dtype=np.int64)
-    ts_us[good] = times.ts_us
-    return ts_us, good
+    return times.ts_us, good

@@ -35,6 +35,10 @@ class Destination:
             if name in source.names:
                 advice = "give another name for the added column"
                 raise InputError(must("the source", f"not have a column {name!r}", list(source.names), advice))
+        self.make_folder()
+
+    def make_folder(self) -> None:
+        """The folder must be new or empty."""
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise InputError(must("--out", "name a new or an empty folder", str(self.folder), "name another"))
         try:
@@ -70,14 +74,18 @@ def write_rows(
     loaded: Loaded, arrival_us: Int64s, order: Int64s, destination: Destination, name: str, source: Source
 ) -> None:
     """One experiment's rows, in order of arrival."""
-    folder = destination.folder / name
-    folder.mkdir()
     added = {destination.event_time: loaded.ts_us, destination.arrival: arrival_us}
     kind = TIMESTAMP if destination.format == "parquet" else pa.int64()
     table = loaded.table
     for column in destination.added(source):
         table = table.append_column(column, pa.array(added[column]).cast(kind))
-    table = table.take(pa.array(order))
+    write_table(table.take(pa.array(order)), destination, name)
+
+
+def write_table(table: pa.Table, destination: Destination, name: str) -> None:
+    """Rows as they are, in a folder of their own."""
+    folder = destination.folder / name
+    folder.mkdir()
     if destination.format == "parquet":
         pq.write_table(table, folder / "part-00000.parquet", compression="zstd")
     else:

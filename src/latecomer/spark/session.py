@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from latecomer.errors import InputError, LatecomerError, LatecomerWarning, must
 from latecomer.spark.frames import ARROW_ROWS
+from latecomer.spark.playback import register_playback
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -49,10 +50,12 @@ def session(app: str = "latecomer", *, cores: int | None = None, memory: str = "
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         with _stderr_to(log_file()):
-            return builder.getOrCreate()
+            spark = builder.getOrCreate()
     except Exception as error:
         advice = f"look at {log_file()}; without Java 17+, install Debian's default-jre-headless or set JAVA_HOME"
         raise LatecomerError(must("Spark", "start", str(error).split("\n", 1)[0], advice)) from error
+    register_playback(spark)
+    return spark
 
 
 def log_file() -> Path:

@@ -6,7 +6,6 @@ counted exactly, and the search for the share to delay sees only those counts.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +19,15 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from latecomer.disorder.delays import Rows
 from latecomer.disorder.generate import Experiment, Outcome, Sums, Tell, hash_devices, summarise, target_of
 from latecomer.disorder.lines import KINDS, typed
+from latecomer.disorder.load import Part
 from latecomer.disorder.measures import lateness
 from latecomer.disorder.source import Source
 from latecomer.disorder.target import hit
 from latecomer.disorder.write import TIMESTAMP, Destination
 from latecomer.events import NEVER_US, Int64s
-from latecomer.spark.scan import Scanned, scan
+from latecomer.spark.recorded.scan import Scanned, scan
+from latecomer.spark.recorded.source import stretches
 from latecomer.spark.session import changed_settings
-from latecomer.spark.source import Piece
 
 PART = 2_000_000  # rows that one task sorts
 _NUMBER = "_lc_number"
@@ -84,20 +84,12 @@ class Arriving:
         """The scanned rows of a task, block by block."""
         for batch in batches:
             blocks = batch["block"].to_numpy()
-            for start, stop in _stretches(blocks):
+            for start, stop in stretches(blocks):
                 part = batch.slice(start, stop - start)
                 device = None
                 if part["device"].null_count == 0:
                     device = part["device"].to_numpy().view(np.uint64)
                 yield int(blocks[start]), Rows(part["number"].to_numpy(), part["ts_us"].to_numpy(), device, *self.span)
-
-
-def _stretches(values: Int64s) -> list[tuple[int, int]]:
-    """Where equal neighbours begin and end."""
-    if len(values) == 0:
-        return []
-    cuts = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
-    return list(itertools.pairwise(cuts))
 
 
 class Counting:
@@ -156,7 +148,7 @@ def _delays_by_part(arriving: Arriving, bounds: Int64s) -> Callable[[Batches], B
             delay = arrival_us - base_us
             part = np.searchsorted(bounds, arrival_us, side="right")
             order = np.argsort(part, kind="stable")
-            for start, stop in _stretches(part[order]):
+            for start, stop in stretches(part[order]):
                 mine = order[start:stop]
                 total = totals.setdefault(int(part[mine[0]]), [NEVER_US, 0, 0, 0])
                 total[0] = max(total[0], int(rows.ts_us[mine].max()))
@@ -227,33 +219,27 @@ def _finish(
     added = destination.added(scanned.source)
     as_text = destination.format == "csv"
 
-    def rows_of(piece: Piece) -> Rows:
-        hashed = None if device is None else hash_devices(piece.columns[device].cast(pa.string()))
-        return Rows(piece.number, piece.ts_us, hashed, *arriving.span)
-
     def finish(batches: Batches) -> Batches:
-        pieces: list[Piece] = []
+        waiting: list[Part] = []
 
-        def walked() -> Iterator[tuple[int, Rows]]:
-            for piece in reader.pieces(batches):
-                if len(piece.ts_us):
-                    pieces.append(piece)
-                    yield piece.block, rows_of(piece)
+        def rows() -> Iterator[tuple[int, Rows]]:
+            for block, part in reader.parts(batches):
+                if len(part.ts_us):
+                    waiting.append(part)
+                    hashed = None if device is None else hash_devices(part.columns[device].cast(pa.string()))
+                    yield block, Rows(part.number, part.ts_us, hashed, *arriving.span)
 
-        for rows, _, arrival_us in arriving.walk(walked()):
-            piece = pieces.pop()
+        for _, _, arrival_us in arriving.walk(rows()):
+            part = waiting.pop()
             columns = [
                 column if as_text or name not in kinds else typed(column, kinds[name])
-                for name, column in piece.columns.items()
+                for name, column in part.columns.items()
             ]
-            stamps = {destination.event_time: rows.ts_us, destination.arrival: arrival_us}
+            stamps = {destination.event_time: part.ts_us, destination.arrival: arrival_us}
             columns += [pa.array(stamps[name]) for name in added]
-            columns += [pa.array(arrival_us), pa.array(rows.number)]
-            table = pa.Table.from_arrays(
-                [column.cast(kind, safe=False) for column, kind in zip(columns, schema.types, strict=True)],
-                schema=schema,
-            )
-            yield from table.to_batches()
+            columns += [pa.array(arrival_us), pa.array(part.number)]
+            cast = [column.cast(kind, safe=False) for column, kind in zip(columns, schema.types, strict=True)]
+            yield from pa.Table.from_arrays(cast, schema=schema).to_batches()
 
     return finish
 

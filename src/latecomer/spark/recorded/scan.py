@@ -15,14 +15,13 @@ from pyspark.storagelevel import StorageLevel
 
 from latecomer.disorder.generate import hash_devices
 from latecomer.disorder.lines import Bad, join_kinds
-from latecomer.disorder.load import QUARANTINE_SCHEMA, BadRows, check_rows, refuse
+from latecomer.disorder.load import QUARANTINE_SCHEMA, BadRows, Part, check_rows, refuse
 from latecomer.disorder.source import Source
 from latecomer.events import NEVER_US, Int64s
-from latecomer.spark.source import Piece, Reader, raw_blocks
+from latecomer.spark.recorded.source import Reader, raw_blocks
 
 ROWS_SCHEMA = "block int, number bigint, ts_us bigint, device bigint, note string"
 LANDMARK = 65_536  # rows between two notes of how far time got
-NAMED_BAD_ROWS = 100  # of one block, brought to the driver when they are an error
 
 
 @dataclass
@@ -38,19 +37,19 @@ class Summary:
     bad: int = 0
     first_bad: list[Any] | None = None
 
-    def add(self, piece: Piece) -> None:
-        """Take a piece in."""
-        self.kinds = _join(self.kinds, piece.kinds) if len(piece.ts_us) else self.kinds
-        if piece.bad and self.first_bad is None:
-            self.first_bad = [piece.bad[0][0], *piece.bad[0][1]]
-        self.bad += len(piece.bad)
-        if len(piece.ts_us) == 0:
+    def add(self, part: Part) -> None:
+        """Take rows in."""
+        if part.bad and self.first_bad is None:
+            self.first_bad = [part.bad[0][0], *part.bad[0][1]]
+        self.bad += len(part.bad)
+        if len(part.ts_us) == 0:
             return
-        marks = np.maximum(np.maximum.accumulate(piece.ts_us), self.max_us)
+        self.kinds = _join(self.kinds, part.kinds)
+        marks = np.maximum(np.maximum.accumulate(part.ts_us), self.max_us)
         first = -self.rows % LANDMARK
         self.landmarks += marks[first::LANDMARK].tolist()
-        self.rows += len(piece.ts_us)
-        self.min_us, self.max_us = min(self.min_us, int(piece.ts_us.min())), int(marks[-1])
+        self.rows += len(part.ts_us)
+        self.min_us, self.max_us = min(self.min_us, int(part.ts_us.min())), int(marks[-1])
 
 
 def _join(kinds: list[str], more: list[str]) -> list[str]:
@@ -109,9 +108,9 @@ class Scanned:
         reader = self.reader
 
         def collect(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for piece in reader.pieces(batches):
-                if piece.bad:
-                    yield from BadRows.of(piece.bad).table.to_batches()
+            for _, part in reader.parts(batches):
+                if part.bad:
+                    yield from BadRows.of(part.bad).table.to_batches()
 
         return self.raw.mapInArrow(collect, _spark_text(QUARANTINE_SCHEMA))
 
@@ -155,26 +154,22 @@ def _scanner(reader: Reader) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summaries: dict[int, Summary] = {}
-        for piece in reader.pieces(batches):
-            summaries.setdefault(piece.block, Summary(piece.block)).add(piece)
-            hashed = None if device is None else hash_devices(_text(piece.columns[device])).view(np.int64)
-            yield _rows(piece, hashed)
+        for block, part in reader.parts(batches):
+            summaries.setdefault(block, Summary(block)).add(part)
+            hashed = None if device is None else hash_devices(part.columns[device].cast(pa.string())).view(np.int64)
+            yield _rows(block, part, hashed)
         for summary in summaries.values():
             yield _note(summary)
 
     return read
 
 
-def _text(column: pa.Array) -> pa.Array:
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
-
-
-def _rows(piece: Piece, device: Int64s | None) -> pa.RecordBatch:
-    count = len(piece.number)
+def _rows(block: int, part: Part, device: Int64s | None) -> pa.RecordBatch:
+    count = len(part.number)
     columns = [
-        pa.array(np.full(count, piece.block, dtype=np.int32)),
-        pa.array(piece.number),
-        pa.array(piece.ts_us),
+        pa.array(np.full(count, block, dtype=np.int32)),
+        pa.array(part.number),
+        pa.array(part.ts_us),
         pa.nulls(count, pa.int64()) if device is None else pa.array(device),
         pa.nulls(count, pa.string()),
     ]

@@ -19,10 +19,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from latecomer.disorder.lines import Bad, parse_lines
-from latecomer.disorder.load import bad_times
+from latecomer.disorder.load import Part, parquet_part, text_part
 from latecomer.disorder.source import Source
-from latecomer.disorder.times import column_us
 from latecomer.events import Int64s
 
 _ROWS = 65_536
@@ -31,25 +29,13 @@ _TASKS = 1_000  # more row groups than that share tasks
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a file: its place among all blocks, and the number of its first row, in all and in its file."""
+    """A piece of a file: its place among all blocks, its first line, and how many rows are in the files before."""
 
     place: int
     file: str
-    number: int
     line: int
+    before: int
     group: int = 0
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some rows of one block, in file order."""
-
-    block: int
-    number: Int64s
-    ts_us: Int64s
-    columns: dict[str, pa.Array]
-    kinds: list[str]
-    bad: list[tuple[str, Bad]]
 
 
 @dataclass(frozen=True)
@@ -59,52 +45,42 @@ class Reader:
     source: Source
     blocks: dict[int, Block]
 
-    def pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-        """Every row of a task, in pieces."""
+    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Part]]:
+        """Every row of a task, with the place of its block."""
         return self._text(batches) if self.source.form is not None else self._parquet(batches)
 
-    def _text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+    def _text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Part]]:
         assert self.source.form is not None
         done: dict[int, int] = {}
         for batch in batches:
             keys = batch["block"].to_numpy()
-            cuts = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
-            for start, stop in itertools.pairwise(cuts):
-                if start == stop:
-                    continue
+            for start, stop in stretches(keys):
                 key = int(keys[start])
+                block = self.blocks[key]
                 lines = batch["value"].slice(start, stop - start).to_pylist()
-                yield self._parse(self.blocks[key], lines, done.get(key, 0))
+                line = block.line + done.get(key, 0)
+                yield block.place, text_part(block.file, lines, line, block.before, self.source.form)
                 done[key] = done.get(key, 0) + len(lines)
 
-    def _parse(self, block: Block, lines: list[bytes], done: int) -> Piece:
-        form = self.source.form
-        assert form is not None
-        parsed = parse_lines(lines, block.line + done, form)
-        columns = dict(zip(form.names, parsed.columns, strict=True))
-        numbers = block.number - block.line + parsed.line
-        return Piece(
-            block.place, numbers, parsed.ts_us, columns, parsed.kinds, [(block.file, bad) for bad in parsed.bad]
-        )
-
-    def _parquet(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+    def _parquet(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Part]]:
         for batch in batches:
             for key in batch["block"].to_pylist():
                 yield from self._row_group(self.blocks[key])
 
-    def _row_group(self, block: Block) -> Iterator[Piece]:
-        done = 0
-        time = self.source.time
+    def _row_group(self, block: Block) -> Iterator[tuple[int, Part]]:
+        line = block.line
         with pq.ParquetFile(block.file) as file:
             for batch in file.iter_batches(_ROWS, row_groups=[block.group]):
-                ts_us, good = column_us(batch[time], self.source.unit, f"time field {time!r}")
-                places = np.flatnonzero(good)
-                bad = bad_times(pa.table(batch), np.flatnonzero(~good), time, block.line + done)
-                kept = batch if len(places) == len(batch) else batch.take(pa.array(places))
-                columns = dict(zip(kept.schema.names, kept.columns, strict=True))
-                rows = [(block.file, row) for row in bad]
-                yield Piece(block.place, block.number + done + places, ts_us[places], columns, [], rows)
-                done += len(batch)
+                yield block.place, parquet_part(block.file, batch, line, block.before, self.source)
+                line += len(batch)
+
+
+def stretches(values: Int64s) -> list[tuple[int, int]]:
+    """Where equal neighbours begin and end."""
+    if len(values) == 0:
+        return []
+    cuts = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    return list(itertools.pairwise(cuts))
 
 
 def raw_blocks(spark: SparkSession, source: Source) -> tuple[DataFrame, Reader]:
@@ -133,23 +109,24 @@ def _place(uri: str, source: Source) -> int:
 
 
 def _number(found: list[tuple[int, int, int, int]], source: Source) -> dict[int, Block]:
-    blocks, number, line, last = {}, 0, 0, -1
-    for order, (file, _, key, count) in enumerate(found):
-        line = 0 if file != last else line
-        blocks[key] = Block(order, str(source.files[file]), number, line)
-        number, line, last = number + count, line + count, file
+    blocks, before, line, last = {}, 0, 0, -1
+    for place, (file, _, key, count) in enumerate(found):
+        if file != last:
+            before, line, last = before + line, 0, file
+        blocks[key] = Block(place, str(source.files[file]), line, before)
+        line += count
     return blocks
 
 
 def _row_groups(spark: SparkSession, source: Source) -> tuple[DataFrame, Reader]:
     blocks: dict[int, Block] = {}
-    number = 0
+    before = 0
     for path in source.files:
         line = 0
         footer = pq.read_metadata(path)
         for group in range(footer.num_row_groups):
-            blocks[len(blocks)] = Block(len(blocks), str(path.resolve()), number, line, group)
+            blocks[len(blocks)] = Block(len(blocks), str(path.resolve()), line, before, group)
             line += footer.row_group(group).num_rows
-            number += footer.row_group(group).num_rows
+        before += line
     frame = spark.range(0, len(blocks), 1, max(1, min(len(blocks), _TASKS))).withColumnRenamed("id", "block")
     return frame, Reader(source, blocks)

@@ -1,0 +1,160 @@
+"""Profile a stream of any size on Spark; the numbers equal those of `disorder/profiler.py`.
+
+The rows are sorted by arrival once and cached in blocks that follow one another; the driver sees a few numbers of each.
+
+- runs, lateness, completeness: per block, given the high-water mark of the blocks before it.
+- inversions: those inside a block, those between blocks and between ranges of time (from a table of counts), and those
+  between blocks inside one range of time (a second shuffle, by time).
+- distance: of the pairs of blocks that can hold the farthest inversion, the staircases are brought together.
+- interleaved: greedy patience is a chain, so one task deals the times, in order, keeping only the tails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
+
+from latecomer.disorder.profile import Profile, Wait
+from latecomer.disorder.profiler import kept_share, make_picture
+from latecomer.disorder.times import check_unit, column_us
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.spark.profiling.blocks import Blocks, sorted_blocks
+from latecomer.spark.profiling.inversions import count_inversions, farthest, interleaved
+from latecomer.spark.profiling.lateness import exact_quantiles, walk
+from latecomer.spark.profiling.sources import key_holes, per_source
+
+Names = str | Sequence[str]
+
+
+def profile(
+    df: DataFrame,
+    *,
+    time: str,
+    unit: str = "us",
+    arrival: str | None = None,
+    order: Names | None = None,
+    key: str | None = None,
+    source: str | None = None,
+    period: Duration | None = None,
+    name: str = "stream",
+) -> Profile:
+    """Measure the disorder of a batch DataFrame.
+
+    time: event time, a timestamp, a date, or whole numbers of `unit` (ps, ns, us, ms, s). arrival: when the row came.
+    order: columns that tell which of two rows came first where arrival does not; one of the two must be given, since
+    a DataFrame has no order of its own. Rows that are still tied count as sorted by time. key, source: columns.
+    period: how often each key should be heard of; then holes are counted. Rows without a usable time are counted as
+    quarantined.
+    """
+    roles = {"time": time, "arrival": arrival, "key": key, "source": source}
+    _check(df, roles, order)
+    period_us = None if period is None else duration_us(period, "period")
+    check_unit(unit, "unit")
+    places = {f"order{place}": column for place, column in enumerate(_list(order))}
+    rows = _as_rows(df, {**roles, **places}, unit)
+    blocks = sorted_blocks(rows)
+    try:
+        return profile_blocks(blocks, name, period_us)
+    finally:
+        blocks.close()
+
+
+def profile_blocks(blocks: Blocks, name: str, period_us: int | None) -> Profile:
+    """Measure rows that are sorted already."""
+    walked = walk(blocks)
+    late = int(walked.lost[0])
+    waits = [
+        Wait(wait, kept_share(int(lost), blocks.events)) for wait, lost in zip(walked.waits, walked.lost, strict=True)
+    ]
+    sources = per_source(blocks) if blocks.has_source else None
+    holes = None if period_us is None else key_holes(blocks, period_us)
+    keys = blocks.rows.select("key").distinct().count() if blocks.has_key else None
+    return Profile(
+        name=name,
+        events=blocks.events,
+        keys=keys,
+        sources=None if sources is None else len(sources),
+        late=late,
+        lateness=exact_quantiles(blocks, late, walked.longest_us),
+        runs=blocks.runs(),
+        interleaved=interleaved(blocks),
+        inversions=count_inversions(blocks),
+        distance=farthest(blocks),
+        completeness=waits,
+        first_ts_us=blocks.span[0],
+        last_ts_us=blocks.span[1],
+        quarantined=blocks.without_time,
+        per_source=sources or [],
+        holes=holes,
+        picture=make_picture(walked.cells, blocks.span, blocks.wide),
+    )
+
+
+def _check(df: DataFrame, roles: dict[str, str | None], order: Names | None) -> None:
+    if df.isStreaming:
+        raise InputError(must("profile", "be given a batch DataFrame", "a stream", "write it to files first"))
+    names = [*((role, column) for role, column in roles.items()), *(("order", column) for column in _list(order))]
+    for role, column in names:
+        if column is not None and column not in df.columns:
+            raise InputError(must(f"{role}=", "name a column", column, f"the columns are {', '.join(df.columns)}"))
+    if roles["arrival"] is None and not _list(order):
+        advice = "give arrival= or order= (a DataFrame has no order of its own)"
+        raise InputError(must("profile", "know the order of arrival", None, advice))
+
+
+def _list(names: Names | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _as_rows(df: DataFrame, roles: dict[str, str | None], unit: str) -> DataFrame:
+    """The columns that matter, times as microseconds, in the form of `blocks.py`."""
+    given = {role: column for role, column in roles.items() if column is not None}
+    texts = ("key", "source")
+    columns = [
+        (F.col(_quoted(column)).cast("string") if role in texts else F.col(_quoted(column))).alias(role)
+        for role, column in given.items()
+    ]
+    picked = df.select(*columns)
+    others = ", ".join(
+        f"{field.name} {field.dataType.simpleString()}"
+        for field in picked.schema
+        if field.name not in ("time", "arrival")
+    )
+    arriving = ", arrival_us bigint" if "arrival" in given else ""
+    converter = _converter({role: f"{role}= column {column!r}" for role, column in given.items()}, unit)
+    for role in ("time", "arrival"):
+        if role in given:
+            check_time(df.schema[given[role]].dataType, f"{role}= column {given[role]!r}", unit)
+    return picked.mapInArrow(converter, f"ts_us bigint{arriving}" + (f", {others}" if others else ""))
+
+
+def check_time(kind: T.DataType, where: str, unit: str) -> None:
+    """Refuse a column that cannot be a time before any work is done."""
+    column_us(pa.array([], to_arrow_type(kind, timezone="UTC")), unit, where)
+
+
+def _converter(where: dict[str, str], unit: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            usable = np.ones(len(batch), dtype=np.bool_)
+            times = {}
+            for role, name in (("time", "ts_us"), ("arrival", "arrival_us")):
+                if role in columns:
+                    times[name], good = column_us(columns.pop(role), unit, where[role])
+                    usable &= good
+            times["ts_us"] = pa.array(times["ts_us"], mask=~usable)
+            yield pa.RecordBatch.from_pydict({**times, **columns})
+
+    return convert

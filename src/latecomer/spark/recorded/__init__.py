@@ -1,0 +1,1 @@
+"""A data set on disk as numbered rows in Spark."""
