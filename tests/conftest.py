@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import latecomer as lc
+
+settings.register_profile("latecomer", deadline=None)  # a kernel's first call compiles it
+settings.load_profile("latecomer")
 
 
 @pytest.fixture(scope="session")

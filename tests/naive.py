@@ -70,3 +70,44 @@ def hold(events: Sequence[Event], latency_us: int, idle_ticks: int | None = None
         late += [event.id for event in arriving if event.ts_us <= punctuation]
         held += [event for event in arriving if event.ts_us > punctuation]
     return given, sorted(late)
+
+
+def inversions(times: Sequence[int]) -> list[tuple[int, int]]:
+    """All pairs of positions i < j with times[i] > times[j]."""
+    return [(i, j) for i, j in itertools.combinations(range(len(times)), 2) if times[i] > times[j]]
+
+
+def distance(times: Sequence[int]) -> int:
+    """The largest distance between the positions of an inversion."""
+    return max((j - i for i, j in inversions(times)), default=0)
+
+
+def runs(times: Sequence[int]) -> int:
+    """How many maximal non-descending stretches there are."""
+    return len(times) and 1 + sum(later < earlier for earlier, later in itertools.pairwise(times))
+
+
+def patience(times: Sequence[int]) -> list[list[int]]:
+    """The sorted runs of Patience sort's partition phase (Impatience, III-B), by linear search."""
+    found: list[list[int]] = []
+    for time in times:
+        run = next((run for run in found if run[-1] <= time), None)
+        if run is None:
+            found.append([time])
+        else:
+            run.append(time)
+    return found
+
+
+def lateness(times: Sequence[int]) -> list[int]:
+    """How far each event is behind the largest time before it."""
+    return [max(0, max(times[:place], default=time) - time) for place, time in enumerate(times)]
+
+
+def arrivals(times: Sequence[int], delays: Sequence[int]) -> list[int]:
+    """The poster's steps 1 and 2 as we read them: delay in-order records, let late ones come at the maximum."""
+    found, highest = [], NEVER_US
+    for time, delay in zip(times, delays, strict=True):
+        highest = max(highest, time)
+        found.append(time + delay if time >= highest else highest)
+    return found

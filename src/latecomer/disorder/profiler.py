@@ -107,7 +107,8 @@ def encode(values: pa.Array) -> tuple[list[str | None], Int64s]:
 
 def profile_sources(stream: Recorded, late_us: Int64s) -> list[SourceProfile]:
     """Each source by itself, the one that lags most first."""
-    assert stream.source is not None
+    if stream.source is None or len(stream.ts_us) == 0:
+        return []
     names, codes = encode(stream.source)
     clock = stream.arrival_us if stream.arrival_us is not None else np.maximum.accumulate(stream.ts_us)
     order = np.argsort(codes, kind="stable")

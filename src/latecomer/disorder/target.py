@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 Late = Callable[[float], int]
 
-WANTED = 0.0005  # of all events: a search ends this near to the target
+WANTED = 0.0005  # of all events: a search ends this near to the target,
+CONTENT = 0.0025  # or this near after some evaluations (units of many events move the count in steps)
+SOME = 6
 MOST = 24  # evaluations of one search
 GRID = 8
 
@@ -42,14 +44,11 @@ class Search:
             self.seen[share] = self.late(share)
         return self.seen[share]
 
-    @property
-    def near(self) -> int:
-        """How many events off is good enough."""
-        return int(WANTED * self.events)
-
     def done(self) -> bool:
         """Whether the target is met, or there were enough tries."""
-        return len(self.seen) >= MOST or any(abs(late - self.target) <= self.near for late in self.seen.values())
+        off = min(abs(late - self.target) for late in self.seen.values())
+        near = CONTENT if len(self.seen) > SOME else WANTED
+        return len(self.seen) >= MOST or off <= int(near * self.events)
 
     def best(self) -> tuple[float, int]:
         """The nearest so far; of equals the smallest share."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType
 
 from latecomer.disorder.presets import Preset
 from latecomer.errors import InputError, must
@@ -21,7 +22,7 @@ def preset_frame(spark: SparkSession, preset: Preset, *, pieces: int | None = No
     if count < 1:
         raise InputError(must("pieces", "be at least 1", pieces, "leave it out"))
     size = -(-preset.rows // count)
-    schema = from_arrow_schema(preset.schema).add(_PLACE, "bigint")
+    schema = from_arrow_schema(preset.schema).add(_PLACE, LongType())
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

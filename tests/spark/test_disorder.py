@@ -1,0 +1,131 @@
+"""Disorder made and measured on Spark equals disorder made and measured in one process, however the data is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import latecomer as lc
+from latecomer.disorder.profile import Profile
+from latecomer.disorder.profiler import Recorded, profile_recorded
+from latecomer.spark.profiling import inversions, profile
+from latecomer.spark.profiling.blocks import sorted_blocks
+from latecomer.spark.profiling.profile import profile_blocks
+from latecomer.spark.session import changed_settings
+
+SPLIT = "spark.sql.files.maxPartitionBytes"
+
+
+def write_source(folder: Path, rows: int) -> None:
+    """Two CSV files of different size, the larger last by name, so that Spark takes them the other way round."""
+    rng = np.random.default_rng(5)
+    times = 1_700_000_000_000 + np.arange(rows) * 10 - np.where(rng.random(rows) < 0.02, 500, 0)
+    lines = [f"{ts},d{place % 9},{place}" for place, ts in enumerate(times)]
+    lines[rows // 2] = "not a time,x,y"
+    folder.mkdir()
+    for name, part in (("a.csv", lines[: rows // 4]), ("b.csv", lines[rows // 4 :])):
+        (folder / name).write_text("ts,device,value\n" + "\n".join(part) + "\n")
+
+
+def asked(folder: Path) -> dict[str, Any]:
+    time = {"field": "ts", "unit": "ms"}
+    experiments = [{"factor": 20, "maxDelay": 2000, "distribution": "batched", "name": "x", "seed": 4}]
+    source = {"path": str(folder), "time": time, "device": "device", "bad_rows": "quarantine"}
+    return {"source": source, "experiments": experiments}
+
+
+def same_rows(a: Path, b: Path) -> bool:
+    left, right = pq.read_table(a), pq.read_table(b)
+    return bool(left.equals(right.cast(left.schema)))
+
+
+def test_the_same_stream_is_made_from_1_2_and_7_blocks(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in", rows=6_000)
+    size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
+    expected = lc.generate(asked(tmp_path / "in"), tmp_path / "plain", engine="python")
+    assert expected[0].events == 5_999
+    for blocks in (1, 2, 7):
+        out = tmp_path / f"spark-{blocks}"
+        with changed_settings(spark, {SPLIT: str(size // blocks + 1), "spark.sql.files.openCostInBytes": "0"}):
+            found = lc.generate(asked(tmp_path / "in"), out, engine="spark")
+        assert found == expected
+        assert same_rows(tmp_path / "plain" / "x", out / "x")
+        assert same_rows(tmp_path / "plain" / "quarantine.parquet", out / "quarantine.parquet")
+
+
+def recorded(count: int, seed: int) -> Recorded:
+    rng = np.random.default_rng(seed)
+    arrival_us = np.sort(1_700_000_000_000_000 + rng.integers(0, count * 300, count))
+    ts_us = arrival_us - np.where(rng.random(count) < 0.4, rng.integers(0, 2_000_000, count), 0)
+    ts_us -= np.where(rng.random(count) < 0.002, rng.integers(0, 40_000_000, count), 0)
+    key = pa.array([None if k == 7 else f"k{k}" for k in rng.integers(0, 30, count)])
+    return Recorded(ts_us, arrival_us, key, pa.array([f"s{s}" for s in rng.integers(0, 4, count)]))
+
+
+def numbers(found: Profile) -> dict[str, Any]:
+    picture = {name: np.asarray(getattr(found.picture, name)).tolist() for name in ("across", "up", "count")}
+    return {**found.to_dict(), "picture": picture, "arrival": found.picture.arrival_us}
+
+
+def test_a_profile_on_spark_equals_one_in_a_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = recorded(9_000, seed=1)
+    table = pa.table(
+        {
+            "ts_us": stream.ts_us,
+            "arrival_us": stream.arrival_us,
+            "key": stream.key,
+            "source": stream.source,
+            "order0": np.arange(9_000),
+        }
+    )
+    shuffled = spark.createDataFrame(table.take(pa.array(np.random.default_rng(2).permutation(9_000)))).repartition(5)
+    monkeypatch.setattr(inversions, "RANGE", 700)
+    monkeypatch.setattr("latecomer.spark.profiling.blocks.SAMPLE", 16)
+    blocks = sorted_blocks(shuffled, size=1_000)
+    try:
+        found = profile_blocks(blocks, "stream", 1_000_000)
+    finally:
+        blocks.close()
+    assert len(blocks.notes) >= 9
+    assert numbers(found) == numbers(profile_recorded(stream, period_us=1_000_000))
+
+
+def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path) -> None:
+    stream = recorded(2_000, seed=3)
+    stamps = {"ts": stream.ts_us, "arrival": stream.arrival_us}
+    table = pa.table({name: pa.array(values, pa.timestamp("us", "UTC")) for name, values in stamps.items()})
+    table = table.append_column("source", stream.source)
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=300)
+    expected = profile_recorded(replace(stream, key=None), name="in.parquet")
+    files = lc.profile_path(tmp_path / "in.parquet", time="ts", arrival="arrival", source="source", engine="spark")
+    assert numbers(files) == numbers(expected)
+    frame = spark.read.parquet(str(tmp_path / "in.parquet"))
+    assert profile(frame, time="ts", arrival="arrival").events == 2_000
+    with pytest.raises(lc.InputError, match="must know the order of arrival"):
+        profile(frame, time="ts")
+    with pytest.raises(lc.InputError, match=r"key= must name a column; got 'meter'"):
+        profile(frame, time="ts", arrival="arrival", key="meter")
+    with pytest.raises(lc.InputError, match=r"time= column 'source' must be a time"):
+        profile(frame.selectExpr("true AS source", "arrival"), time="source", arrival="arrival")
+
+
+def test_a_bad_row_is_named_on_spark_too(spark: SparkSession, tmp_path: Path) -> None:
+    write_source(tmp_path / "in", rows=400)
+    with pytest.raises(lc.InputError, match=r"b\.csv, line 102, field 'ts': must be a number of ms; got 'not a time'"):
+        lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark")
+    found = lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark", quarantine=True)
+    assert (found.events, found.quarantined) == (399, 1)
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_preset_on_spark_equals_its_table(spark: SparkSession, pieces: int) -> None:
+    made = lc.preset("meters", meters=30, days=5, seed=2)
+    found = lc.preset_frame(spark, made, pieces=pieces).toArrow()
+    assert found.cast(made.schema).equals(made.table())
