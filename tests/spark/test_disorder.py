@@ -34,9 +34,9 @@ def write_source(folder: Path, rows: int) -> None:
         (folder / name).write_text("ts,device,value\n" + "\n".join(part) + "\n")
 
 
-def asked(folder: Path) -> dict[str, Any]:
+def asked(folder: Path, distribution: str) -> dict[str, Any]:
     time = {"field": "ts", "unit": "ms"}
-    experiments = [{"factor": 20, "maxDelay": 2000, "distribution": "batched", "name": "x", "seed": 4}]
+    experiments = [{"factor": 20, "maxDelay": 2000, "distribution": distribution, "name": "x", "seed": 4}]
     source = {"path": str(folder), "time": time, "device": "device", "bad_rows": "quarantine"}
     return {"source": source, "experiments": experiments}
 
@@ -49,15 +49,18 @@ def same_rows(a: Path, b: Path) -> bool:
 def test_the_same_stream_is_made_from_1_2_and_7_blocks(spark: SparkSession, tmp_path: Path) -> None:
     write_source(tmp_path / "in", rows=6_000)
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    expected = lc.generate(asked(tmp_path / "in"), tmp_path / "plain", engine="python")
-    assert expected[0].events == 5_999
-    for blocks in (1, 2, 7):
-        out = tmp_path / f"spark-{blocks}"
+    for blocks, distribution in ((1, "uniform"), (2, "uniform"), (7, "batched")):
+        wanted, plain, out = (
+            asked(tmp_path / "in", distribution),
+            tmp_path / f"plain-{blocks}",
+            tmp_path / f"spark-{blocks}",
+        )
+        expected = lc.generate(wanted, plain, engine="python")
+        assert expected[0].events == 5_999
         with changed_settings(spark, {SPLIT: str(size // blocks + 1), "spark.sql.files.openCostInBytes": "0"}):
-            found = lc.generate(asked(tmp_path / "in"), out, engine="spark")
-        assert found == expected
-        assert same_rows(tmp_path / "plain" / "x", out / "x")
-        assert same_rows(tmp_path / "plain" / "quarantine.parquet", out / "quarantine.parquet")
+            assert lc.generate(wanted, out, engine="spark") == expected
+        assert same_rows(plain / "x", out / "x")
+        assert same_rows(plain / "quarantine.parquet", out / "quarantine.parquet")
 
 
 def recorded(count: int, seed: int) -> Recorded:

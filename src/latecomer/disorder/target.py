@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 Late = Callable[[float], int]
 
-WANTED = 0.0005  # of all events: a search ends this near to the target,
+WANTED = 0.001  # of all events: a search ends this near to the target,
 CONTENT = 0.0025  # or this near after some evaluations (units of many events move the count in steps)
-SOME = 6
+SOME = 4
 MOST = 24  # evaluations of one search
 GRID = 8
 

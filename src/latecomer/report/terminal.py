@@ -12,7 +12,7 @@ from latecomer.report.curve import Curve, Tick, curve, handful, lost, verdict, w
 from latecomer.report.facts import Row, counts, hole_rows, measures, sources_note, worst
 from latecomer.report.words import counted, duration, label, number, share, short_number, span
 
-_ROWS, _WIDEST, _MARGIN = 10, 78, 9
+_ROWS, _WIDEST, _MARGIN = 10, 78, 11
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 

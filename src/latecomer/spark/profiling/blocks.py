@@ -145,14 +145,18 @@ class Blocks:
         joined = sum(1 for a, b in zip(self.notes, self.notes[1:], strict=False) if b.first >= a.last)
         return sum(note.runs for note in self.notes) - joined
 
-    def gather(self, task: Callable[[Batches], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
+    def pick(self, *columns: str) -> DataFrame:
+        """Where rows stand, their times, and some more columns: no pass reads what it does not need."""
+        return self.rows.select("part", "place", "ts_us", *columns)
+
+    def gather(self, task: Callable[[Batches], Iterator[dict[str, Any]]], *columns: str) -> list[dict[str, Any]]:
         """Let every task send a few arrays to the driver."""
 
         def send(batches: Batches) -> Batches:
             for arrays in task(batches):
                 yield pa.RecordBatch.from_pydict({"blob": [dump_arrays(arrays)]})
 
-        return [load_arrays(row["blob"]) for row in self.rows.mapInArrow(send, "blob binary").collect()]
+        return [load_arrays(row["blob"]) for row in self.pick(*columns).mapInArrow(send, "blob binary").collect()]
 
     def close(self) -> None:
         """Give the cache back."""

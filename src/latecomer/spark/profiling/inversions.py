@@ -72,7 +72,7 @@ def _inside_ranges(blocks: Blocks, bounds: Int64s, counts: Int64s) -> int:
             }
             yield pa.RecordBatch.from_pydict(columns)
 
-    sent = blocks.rows.mapInArrow(send, "range int, block bigint, position bigint, ts_us bigint")
+    sent = blocks.pick().mapInArrow(send, "range int, block bigint, position bigint, ts_us bigint")
     found = sent.groupBy("range").applyInArrow(_across_blocks, "inversions string").collect()
     return sum(int(row["inversions"]) for row in found)
 
@@ -91,7 +91,7 @@ def farthest(blocks: Blocks) -> int:
     pairs = _candidates(blocks, best)
     if not pairs:
         return best
-    sent = blocks.rows.mapInArrow(
+    sent = blocks.pick().mapInArrow(
         _stairs(blocks.walker(), pairs), "pair int, left boolean, position bigint, ts_us bigint"
     )
     found = sent.groupBy("pair").applyInArrow(_farthest_pair, "distance bigint").collect()
@@ -160,7 +160,7 @@ def interleaved(blocks: Blocks) -> int:
     """Greedy patience over all rows in order, in one task that keeps only the tails."""
     if not blocks.notes:
         return 0
-    in_order = blocks.rows.select("part", "place", "ts_us").repartition(1).sortWithinPartitions("part", "place")
+    in_order = blocks.pick().repartition(1).sortWithinPartitions("part", "place")
     found = in_order.mapInArrow(_deal, "runs bigint").agg(F.max("runs").alias("runs")).collect()
     return int(found[0]["runs"])
 

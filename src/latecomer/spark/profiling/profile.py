@@ -82,7 +82,7 @@ def profile_blocks(blocks: Blocks, name: str, period_us: int | None) -> Profile:
         keys=keys,
         sources=None if sources is None else len(sources),
         late=late,
-        lateness=exact_quantiles(blocks, late, walked.longest_us),
+        lateness=exact_quantiles(blocks, walked),
         runs=blocks.runs(),
         interleaved=interleaved(blocks),
         inversions=count_inversions(blocks),

@@ -40,7 +40,13 @@ def per_source(blocks: Blocks) -> list[SourceProfile]:
         if waiting:
             yield _seen(number, waiting)
 
-    rows = blocks.rows.mapInArrow(task, _SEEN).groupBy("source").applyInArrow(_merge, _MERGED).collect()
+    rows = (
+        blocks.pick("source", *(["arrival_us"] if arriving else []))
+        .mapInArrow(task, _SEEN)
+        .groupBy("source")
+        .applyInArrow(_merge, _MERGED)
+        .collect()
+    )
     found = [
         SourceProfile(
             name=row["source"],
