@@ -17,7 +17,7 @@ from latecomer.disorder.profile import Profile
 from latecomer.disorder.profiler import Recorded, profile_recorded
 from latecomer.spark.profiling import inversions, profile
 from latecomer.spark.profiling.blocks import sorted_blocks
-from latecomer.spark.profiling.profile import profile_blocks
+from latecomer.spark.profiling.frame import profile_blocks
 from latecomer.spark.session import changed_settings
 
 SPLIT = "spark.sql.files.maxPartitionBytes"

@@ -96,6 +96,15 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
+def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
+    """For passes over rows of numbers and names: larger Arrow batches, and no measuring of every row's bytes."""
+    wanted = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    }
+    return changed_settings(spark, wanted)
+
+
 def settings_for_start(spark: SparkSession, shards: int, *, flat: bool) -> contextlib.AbstractContextManager[None]:
     """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
 

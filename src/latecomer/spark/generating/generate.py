@@ -27,7 +27,7 @@ from latecomer.disorder.write import TIMESTAMP, Destination
 from latecomer.events import NEVER_US, Int64s
 from latecomer.spark.recorded.scan import Scanned, scan
 from latecomer.spark.recorded.source import stretches
-from latecomer.spark.session import changed_settings
+from latecomer.spark.session import changed_settings, small_rows
 
 PART = 2_000_000  # rows that one task sorts
 _NUMBER = "_lc_number"
@@ -106,7 +106,8 @@ class Counting:
         """Totals over all rows if this share is delayed."""
         if share not in self._kept:
             arriving = Arriving(self._experiment, share, self._before, self._scanned.span)
-            self._kept[share] = self._count(arriving)
+            with small_rows(self._rows.sparkSession):
+                self._kept[share] = self._count(arriving)
         return self._kept[share]
 
     def _count(self, arriving: Arriving) -> Sums:

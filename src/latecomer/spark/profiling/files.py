@@ -12,7 +12,7 @@ from latecomer.disorder.load import Part, check_rows
 from latecomer.disorder.profile import Profile
 from latecomer.disorder.source import Source
 from latecomer.spark.profiling.blocks import Batches, sorted_blocks
-from latecomer.spark.profiling.profile import profile_blocks
+from latecomer.spark.profiling.frame import profile_blocks
 from latecomer.spark.recorded.scan import scan
 from latecomer.spark.recorded.source import Reader, raw_blocks
 

@@ -29,6 +29,7 @@ from latecomer.spark.profiling.blocks import Blocks, sorted_blocks
 from latecomer.spark.profiling.inversions import count_inversions, farthest, interleaved
 from latecomer.spark.profiling.lateness import exact_quantiles, walk
 from latecomer.spark.profiling.sources import key_holes, per_source
+from latecomer.spark.session import small_rows
 
 Names = str | Sequence[str]
 
@@ -68,6 +69,11 @@ def profile(
 
 def profile_blocks(blocks: Blocks, name: str, period_us: int | None) -> Profile:
     """Measure rows that are sorted already."""
+    with small_rows(blocks.rows.sparkSession):
+        return _measured(blocks, name, period_us)
+
+
+def _measured(blocks: Blocks, name: str, period_us: int | None) -> Profile:
     walked = walk(blocks)
     late = int(walked.lost[0])
     waits = [
