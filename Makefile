@@ -8,7 +8,7 @@ help:
 	@echo "make test         all tests that need no process of their own"
 	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"
 	@echo "make lint         ruff, mypy, import-linter"
-	@echo "make bench        the speed targets (about 5 minutes)"
+	@echo "make bench        the targets (about 8 minutes)"
 
 setup:
 	@scripts/setup
@@ -35,6 +35,9 @@ format: setup
 bench: setup
 	@mkdir -p artifacts
 	@$(BIN)/latecomer bench operator --json artifacts/bench-operator.json
+	@$(BIN)/latecomer bench profile --json artifacts/bench-profile.json
+	@$(BIN)/latecomer bench presets --json artifacts/bench-presets.json
+	@$(BIN)/latecomer bench pacing --json artifacts/bench-pacing.json
 
 # Needs uv. The lock is for every platform and Python from 3.11 on, hashed, and names no index.
 lock:

@@ -117,7 +117,7 @@ def test_the_search_hits_any_target_a_rising_curve_reaches(top: float, bend: flo
     target = percent * events // 100
 
     def late(share: float) -> int:
-        return round(top * events * share**bend)
+        return int(np.rint(top * events * share**bend))
 
     found = hit(late, events, target, own=0)
     reachable = target <= top * events

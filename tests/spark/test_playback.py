@@ -131,7 +131,7 @@ def test_every_size_of_batch_gives_the_same_and_the_end_releases_all(spark: Spar
     events = make_events(500, seed=4)
     given, late = expected(events)
     path = record(tmp_path / "in", events)
-    for size, batches in ((None, 1), (300, 2), (160, 4)):
+    for size, batches in ((None, 1), (160, 4)):
         df = playback(spark, path, speed="max", max_rows_per_batch=size, end="ended", source="source")
         stream = lc.disordered(
             df, time="ts", key="key", source="source", arrival="arrival", order="id", end="ended", shards=1

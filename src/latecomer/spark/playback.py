@@ -199,7 +199,7 @@ def playback(
 
     register_playback(spark)
     options = {
-        "path": os.fspath(path),
+        "path": _absolute(os.fspath(path)),
         "arrival": arrival,
         "speed": str(speed),
         "tick": f"{duration_us(tick, 'tick')} us",
@@ -213,6 +213,11 @@ def playback(
         return spark.readStream.format(FORMAT).options(**chosen).load()
     except PySparkException as error:
         raise _readable(error) from None
+
+
+def _absolute(path: str) -> str:
+    """A relative path means the same to every worker; an address is left as it is."""
+    return path if not path or "://" in path else os.path.abspath(path)
 
 
 def _readable(error: PySparkException) -> Exception:
