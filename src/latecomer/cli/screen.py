@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,17 +34,15 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def stepping(what: str, steps: int) -> Iterator[Callable[[str], None]]:
     """A bar that moves on with each step that is told."""
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, TimeElapsedColumn(), console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("", total=steps, completed=-1)
+    texts = (TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(
+        TextColumn(what), BarColumn(24), *texts, console=errors, transient=True, disable=not errors.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=steps)
+        done = itertools.count()
 
         def tell(text: str) -> None:
-            bar.update(task, advance=1, description=text)
+            bar.update(task, completed=next(done), description=text)
             if not errors.is_terminal:
                 errors.print(f"{what}: {text}", highlight=False)
 
