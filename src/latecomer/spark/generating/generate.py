@@ -249,6 +249,7 @@ def write(frame: DataFrame, destination: Destination, name: str) -> None:
     """One experiment's rows, file after file in order of arrival."""
     folder = str(destination.folder / name)
     if destination.format == "parquet":
-        frame.write.parquet(folder, compression="zstd")
+        with changed_settings(frame.sparkSession, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
+            frame.write.parquet(folder, compression="zstd")
     else:
         frame.write.csv(folder, header=True, sep=destination.separator, quote='"', escape='"', emptyValue="")
