@@ -98,3 +98,19 @@ def test_json_that_is_none_names_the_line(tmp_path: Path) -> None:
     answer = run("generate", str(tmp_path / "c.json"), "--out", str(tmp_path / "out"))
     assert answer.returncode == 2
     assert "line 3 column 1" in " ".join(answer.stderr.split())
+
+
+def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "[b]a.csv").write_text("ts\nzz[/red]\n")
+    answer = run("profile", str(tmp_path / "[b]a.csv"), "--time", "ts")
+    assert answer.returncode == 2
+    assert "Traceback" not in answer.stderr
+    text = "".join(answer.stderr.split())
+    assert "[b]a.csv,line2,field'ts'" in text
+    assert "'zz[/red]'" in text
+
+
+def test_a_preset_does_not_take_names_of_columns(tmp_path: Path) -> None:
+    answer = run("generate", "--preset", "traffic", "--arrival", "came", "--out", str(tmp_path / "x"))
+    assert answer.returncode == 2
+    assert "come with a CONFIG" in " ".join(answer.stderr.split())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +26,19 @@ SPLIT = "spark.sql.files.maxPartitionBytes"
 
 
 def write_source(folder: Path, rows: int) -> None:
-    """Two CSV files of different size, the larger last by name, so that Spark takes them the other way round."""
+    """CSV files of different size, one of them gzip, the largest last by name, so that Spark takes it first.
+
+    Devices look like numbers, and some are empty; one row is bad.
+    """
     rng = np.random.default_rng(5)
     times = 1_700_000_000_000 + np.arange(rows) * 10 - np.where(rng.random(rows) < 0.02, 500, 0)
-    lines = [f"{ts},d{place % 9},{place}" for place, ts in enumerate(times)]
+    lines = [f"{ts},{'' if place % 9 == 4 else place % 9 + 0.5}, {place} " for place, ts in enumerate(times)]
     lines[rows // 2] = "not a time,x,y"
     folder.mkdir()
-    for name, part in (("a.csv", lines[: rows // 4]), ("b.csv", lines[rows // 4 :])):
-        (folder / name).write_text("ts,device,value\n" + "\n".join(part) + "\n")
+    header = "ts,device,value\n"
+    (folder / "a.csv.gz").write_bytes(gzip.compress((header + "\n".join(lines[: rows // 8])).encode()))
+    for name, part in (("b.csv", lines[rows // 8 : rows // 4]), ("c d[1].csv", lines[rows // 4 :])):
+        (folder / name).write_text(header + "\n".join(part) + "\n")
 
 
 def asked(folder: Path, distribution: str) -> dict[str, Any]:
@@ -45,21 +52,44 @@ def same_rows(a: Path, b: Path) -> bool:
     return bool(pq.read_table(a).equals(pq.read_table(b)))
 
 
+def csv_rows(folder: Path) -> list[list[str]]:
+    """All rows of a folder's CSV files, in order, each file with its header."""
+    found = []
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(newline="") as file:
+            header, *rows = csv.reader(file)
+        found += rows
+    return [header, *found]
+
+
 def test_the_same_stream_is_made_from_1_2_and_7_blocks(spark: SparkSession, tmp_path: Path) -> None:
     write_source(tmp_path / "in", rows=6_000)
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    for blocks, distribution in ((1, "uniform"), (2, "uniform"), (7, "batched")):
+    for blocks, distribution, form in ((1, "uniform", "parquet"), (2, "uniform", "csv"), (7, "batched", "parquet")):
         wanted, plain, out = (
             asked(tmp_path / "in", distribution),
             tmp_path / f"plain-{blocks}",
             tmp_path / f"spark-{blocks}",
         )
-        expected = lc.generate(wanted, plain, engine="python")
+        expected = lc.generate(wanted, plain, engine="python", format=cast(Any, form))
         assert expected[0].events == 5_999
         with changed_settings(spark, {SPLIT: str(size // blocks + 1), "spark.sql.files.openCostInBytes": "0"}):
-            assert lc.generate(wanted, out, engine="spark") == expected
-        assert same_rows(plain / "x", out / "x")
+            assert lc.generate(wanted, out, engine="spark", format=cast(Any, form)) == expected
+        if form == "parquet":
+            assert same_rows(plain / "x", out / "x")
+        else:
+            assert csv_rows(plain / "x") == csv_rows(out / "x")
         assert same_rows(plain / "quarantine.parquet", out / "quarantine.parquet")
+
+
+def test_one_row_far_in_the_future_does_not_spoil_the_parts(spark: SparkSession, tmp_path: Path) -> None:
+    times = [4_000_000_000_000_000, *range(1_700_000_000_000_000, 1_700_000_003_000_000, 1_000)]
+    pq.write_table(pa.table({"ts": times}), tmp_path / "in.parquet", row_group_size=700)
+    wanted = {"source": {"path": str(tmp_path / "in.parquet"), "time": {"field": "ts"}}}
+    wanted["experiments"] = cast(Any, [{"factor": 100, "maxDelay": 50, "name": "x"}])
+    expected = lc.generate(wanted, tmp_path / "plain", engine="python")
+    assert lc.generate(wanted, tmp_path / "spark", engine="spark") == expected
+    assert same_rows(tmp_path / "plain" / "x", tmp_path / "spark" / "x")
 
 
 def recorded(count: int, seed: int) -> Recorded:
@@ -90,6 +120,7 @@ def test_a_profile_on_spark_equals_one_in_a_process(spark: SparkSession, monkeyp
     shuffled = spark.createDataFrame(table.take(pa.array(np.random.default_rng(2).permutation(9_000)))).repartition(5)
     monkeypatch.setattr(inversions, "RANGE", 700)
     monkeypatch.setattr("latecomer.spark.profiling.blocks.SAMPLE", 16)
+    monkeypatch.setattr("latecomer.spark.profiling.lateness.SHIPPED", 1)
     blocks = sorted_blocks(shuffled, size=1_000)
     try:
         found = profile_blocks(blocks, "stream", 1_000_000)
@@ -109,7 +140,12 @@ def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path
     files = lc.profile_path(tmp_path / "in.parquet", time="ts", arrival="arrival", source="source", engine="spark")
     assert numbers(files) == numbers(expected)
     frame = spark.read.parquet(str(tmp_path / "in.parquet"))
-    assert profile(frame, time="ts", arrival="arrival").events == 2_000
+    by_arrival = profile(frame, time="ts", arrival="arrival")
+    assert by_arrival.events == 2_000
+    assert profile(frame.limit(0), time="ts", arrival="arrival", source="source").sources == 0
+    many = frame.selectExpr("ts", *[f"CAST(0 AS INT) AS c{place}" for place in range(11)], "arrival AS c11")
+    in_order = profile(many, time="ts", order=[f"c{place}" for place in range(12)])
+    assert in_order.runs == by_arrival.runs
     with pytest.raises(lc.InputError, match="must know the order of arrival"):
         profile(frame, time="ts")
     with pytest.raises(lc.InputError, match=r"key= must name a column; got 'meter'"):
@@ -120,10 +156,15 @@ def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path
 
 def test_a_bad_row_is_named_on_spark_too(spark: SparkSession, tmp_path: Path) -> None:
     write_source(tmp_path / "in", rows=400)
-    with pytest.raises(lc.InputError, match=r"b\.csv, line 102, field 'ts': must be a number of ms; got 'not a time'"):
+    with pytest.raises(
+        lc.InputError, match=r"c d\[1\]\.csv, line 102, field 'ts': must be a number of ms; got 'not a t"
+    ):
         lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark")
     found = lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark", quarantine=True)
     assert (found.events, found.quarantined) == (399, 1)
+    (tmp_path / "in" / "a.csv.gz").write_bytes((tmp_path / "in" / "a.csv.gz").read_bytes()[:-200])
+    with pytest.raises(lc.LatecomerError, match=r"Spark must read .* to its end"):
+        lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark")
 
 
 @pytest.mark.parametrize("pieces", [1, 3])

@@ -105,14 +105,19 @@ def test_devices_are_hit_as_a_whole(kind: type[Delay]) -> None:
         ({"factor": 5, "maxDelay": 1, "minDelay": 2}, "maxDelay must not be below minDelay"),
         ({"factor": 5, "maxDelay": "2 parsecs"}, "experiments[0].maxDelay must use one of the units"),
         ({"factor": 5, "maxDelay": -3}, "experiments[0].maxDelay must be milliseconds, not negative"),
-        ({"factor": 5, "maxDelay": 1, "distribution": "cauchy"}, "experiments[0].distribution must be 'uniform'"),
+        (
+            {"factor": 5, "maxDelay": 1, "distribution": "cauchy"},
+            "experiments[0].distribution must be one of uniform, half-normal",
+        ),
         ({"factor": 5, "maxDelay": 1, "speed": 3}, "experiments[0].speed must not be there: no such field; got 3"),
         ({"factor": 5, "maxDelay": 1, "shape": 3}, "experiments[0].shape must be a parameter of uniform"),
         ({"factor": 5, "maxDelay": 1, "distribution": "pareto", "shape": 0}, "shape must be a number above 0"),
         ({"factor": 5, "maxDelay": 1, "distribution": "zipf", "ranks": 1}, "ranks must be a number above 1"),
         ({"factor": 5, "distribution": "empirical"}, "experiments[0].profile must name a profile"),
         ({"factor": 5, "maxDelay": 0, "distribution": "batched"}, "maxDelay must be above minDelay"),
-        ({"factor": 5, "maxDelay": 1, "name": "a/b"}, "experiments[0].name must"),
+        ({"factor": 5, "maxDelay": 1, "name": "a/b"}, "experiments[0].name must be letters, digits"),
+        ({"factor": 5, "maxDelay": 1, "name": ".."}, "experiments[0].name must be letters, digits"),
+        ({"factor": 5, "maxDelay": 1, "name": "report.json"}, "and not report.json or quarantine.parquet"),
         ({"factor": 5, "maxDelay": 1, "delaySeed": -1}, "must be greater than or equal to 0; got -1"),
     ],
 )
@@ -142,3 +147,10 @@ def test_a_wrong_source_names_its_field(source: dict[str, Any], message: str) ->
     with pytest.raises(InputError) as caught:
         check_config({"source": source, "experiments": [{"factor": 1, "maxDelay": 1}]}, "c.json")
     assert message in str(caught.value)
+
+
+def test_delays_of_years_do_not_overflow() -> None:
+    delay = Zipf(0, 365 * 86_400_000_000, ranks=1_000_000)
+    found = delay.delays(rows(), seed=1)
+    assert found.min() >= 0
+    assert found.max() <= delay.max_us

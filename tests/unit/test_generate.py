@@ -209,8 +209,8 @@ def test_a_file_without_sense_is_an_error(tmp_path: Path, content: bytes, messag
 
 def test_one_row_is_a_stream_in_order(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("ts,device\n5,a")
-    (outcome,) = lc.generate(config(tmp_path / "in.csv", {"factor": 50, "maxDelay": 10}), tmp_path / "out")
-    assert (outcome.events, outcome.late, outcome.reachable) == (1, 0, True)
+    (outcome,) = lc.generate(config(tmp_path / "in.csv", {"factor": 100, "maxDelay": 10}), tmp_path / "out")
+    assert (outcome.events, outcome.late, outcome.reach) == (1, 0, "maximum")
     found = lc.profile_path(tmp_path / "in.csv", time="ts")
     assert (found.events, found.late, found.runs, found.interleaved, found.inversions) == (1, 0, 1, 1, 0)
 
@@ -250,3 +250,105 @@ def test_a_folder_that_has_something_in_it_is_not_written_to(tmp_path: Path) -> 
     asked = {"factor": 1, "maxDelay": 1, "distribution": "batched"}
     with pytest.raises(lc.InputError, match=r"source\.device must be given for batched"):
         lc.generate(config(tmp_path / "c.csv", asked, device=None), tmp_path / "new")
+
+
+def typed_column(tmp_path: Path, texts: list[str]) -> pa.ChunkedArray:
+    (tmp_path / "in.csv").write_text("ts,device,x\n" + "".join(f"{n},d,{text}\n" for n, text in enumerate(texts)))
+    lc.generate(config(tmp_path / "in.csv", {"factor": 0, "maxDelay": 1, "name": "x"}), tmp_path / "out")
+    return read(tmp_path / "out" / "x")["x"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["1", "-2", ""], pa.int64()),
+        (["1700000000001234567", "9223372036854775807"], pa.int64()),
+        (["9223372036854775808"], pa.string()),
+        (["1700000000001234567", "1.5"], pa.string()),
+        (["0.1234567890123456", "1e-3", "-.5"], pa.float64()),
+        (["0.1234567890123456789"], pa.string()),
+        (["007"], pa.string()),
+        (["+5"], pa.string()),
+        (["", ""], pa.string()),
+    ],
+)
+def test_text_becomes_a_number_only_where_nothing_is_lost(tmp_path: Path, texts: list[str], kind: pa.DataType) -> None:
+    column = typed_column(tmp_path, texts)
+    assert column.type == kind
+    if kind == pa.int64():
+        assert column.to_pylist() == [int(text) if text else None for text in texts]
+    if kind == pa.string():
+        assert column.to_pylist() == texts
+
+
+def test_nanoseconds_of_an_epoch_are_not_rounded_to_doubles(tmp_path: Path) -> None:
+    times = [1_700_000_000_001_234_567 + place for place in range(3)]
+    (tmp_path / "in.csv").write_text("ts,device\n" + "".join(f"{ts},a\n" for ts in times))
+    asked = config(tmp_path / "in.csv", {"factor": 0, "maxDelay": 1, "name": "x"}, unit="ns")
+    lc.generate(asked, tmp_path / "out")
+    assert read(tmp_path / "out" / "x")["ts"].to_pylist() == times
+
+
+def test_a_tenth_of_a_per_cent_is_made(tmp_path: Path) -> None:
+    write_csv(tmp_path / "in.csv", in_order())
+    (outcome,) = lc.generate(config(tmp_path / "in.csv", {"factor": 0.1, "maxDelay": 2000}), tmp_path / "out")
+    assert 15 <= outcome.late <= 25
+
+
+def test_units_too_coarse_for_the_factor_are_said_to_be(tmp_path: Path) -> None:
+    lines = [f"{1_700_000_000_000 + 10 * place},d{place % 3}" for place in range(3_000)]
+    (tmp_path / "in.csv").write_text("ts,device\n" + "\n".join(lines) + "\n")
+    asked = {"factor": 15, "maxDelay": 5_000, "distribution": "drift"}
+    (outcome,) = lc.generate(config(tmp_path / "in.csv", asked), tmp_path / "out")
+    assert outcome.reach == "coarse"
+    assert outcome.around[0] < 450 < outcome.around[1]
+
+
+def test_rows_of_separators_and_stray_carriage_returns_are_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_bytes(b"ts\tdevice\tx\n1\ta\tb\n\t\t\n \n2\ta\tb\r\n")
+    found = lc.profile_path(tmp_path / "in.tsv", time="ts", quarantine=True)
+    assert (found.events, found.quarantined) == (2, 1)
+    (tmp_path / "in.csv").write_bytes(b'ts,x\n1,"x\ny"\n2,b\r3,c\n')
+    with pytest.raises(lc.InputError, match="must have rows, but all 3 are bad"):
+        lc.profile_path(tmp_path / "in.csv", time="ts", quarantine=True)
+
+
+def test_json_without_sense_is_an_error_and_null_stays_null(tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_text('[{"ts": 1}]\n')
+    with pytest.raises(lc.InputError, match="line 1 must be a JSON object"):
+        lc.profile_path(path, time="ts")
+    path.write_text('{"ts": 1, "device": "a", "x": null}\n{"ts": 2, "device": null, "x": "b"}\n')
+    lc.generate(config(path, {"factor": 0, "maxDelay": 1, "name": "x"}), tmp_path / "out")
+    rows = read(tmp_path / "out" / "x")
+    assert rows["x"].to_pylist() == [None, "b"]
+    assert rows["device"].to_pylist() == ["a", None]
+
+
+def test_parquet_times_at_the_edges(tmp_path: Path) -> None:
+    far = pa.array([253_370_764_800_000_000], pa.timestamp("us"))  # the year 9999
+    pq.write_table(pa.table({"ts": far}), tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
+    assert lc.profile_path(tmp_path / "old.parquet", time="ts").first_ts_us == 253_370_764_800_000_000
+    pq.write_table(pa.table({"ts": pa.array([5, 2**63 + 1], pa.uint64())}), tmp_path / "unsigned.parquet")
+    found = lc.profile_path(tmp_path / "unsigned.parquet", time="ts", quarantine=True)
+    assert (found.events, found.quarantined) == (1, 1)
+
+
+def test_added_columns_differ_in_more_than_case(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("ts,device,Arrival\n1,a,2\n")
+    with pytest.raises(lc.InputError, match="must not have a column 'arrival'"):
+        lc.generate(config(tmp_path / "c.csv", {"factor": 1, "maxDelay": 1}), tmp_path / "new")
+
+
+def test_a_file_that_is_no_gzip_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "in.csv.gz").write_bytes(b"ts,device\n1,a\n")
+    with pytest.raises(lc.InputError, match="must be readable to its end"):
+        lc.profile_path(tmp_path / "in.csv.gz", time="ts")
+
+
+def test_an_unknown_engine_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    write_csv(tmp_path / "in.csv", in_order())
+    asked: Any = "flink"
+    with pytest.raises(lc.InputError, match="engine must be auto, python or spark"):
+        lc.generate(config(tmp_path / "in.csv", {"factor": 1, "maxDelay": 1}), tmp_path / "new", engine=asked)
+    assert not (tmp_path / "new").exists()

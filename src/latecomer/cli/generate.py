@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from latecomer.cli.screen import console, stepping
@@ -54,6 +55,11 @@ def generate(
         got = None if config is None else str(config)
         raise InputError(must("generate", "be given a CONFIG or a --preset", got, "give one of the two"))
     if preset is not None:
+        if arrival != "arrival" or event_time != "event_time":
+            got = arrival if arrival != "arrival" else event_time
+            raise InputError(
+                must("--arrival and --event-time", "come with a CONFIG", got, "a preset has its own columns")
+            )
         _preset(preset, given, out, format, engine)
         return
     if given:
@@ -70,8 +76,8 @@ def _preset(name: str, settings: dict[str, Any], out: Path, format: str, engine:
     made = preset(name, **settings)
     with stepping(f"generate {name}", 2) as tell:
         folder = generate_preset(made, out, format=cast(Any, format), engine=cast("Engine", engine), tell=tell)
-    console.print(f"{made.rows:,} rows asked, written in order of arrival to {folder}", highlight=False)
-    console.print("look at them: latecomer profile " + f"{folder} --time ts --arrival arrival", highlight=False)
+    console.print(f"{made.rows:,} rows asked, written in order of arrival to {escape(str(folder))}", highlight=False)
+    console.print(f"look at them: latecomer profile {escape(str(folder))} --time ts --arrival arrival", highlight=False)
 
 
 def _experiments(config: Path, out: Path, options: dict[str, Any], engine: str) -> None:
@@ -82,10 +88,11 @@ def _experiments(config: Path, out: Path, options: dict[str, Any], engine: str) 
     with stepping("generate", steps) as tell:
         outcomes = generate_all(config, out, engine=cast("Engine", engine), tell=tell, **options)
     show_outcomes(outcomes)
-    console.print(f"\nwritten to {out}, one folder each; the figures are in {out / 'report.json'}", highlight=False)
+    report = escape(str(out / "report.json"))
+    console.print(f"\nwritten to {escape(str(out))}, one folder each; the figures are in {report}", highlight=False)
     bad = out / "quarantine.parquet"
     if bad.exists():
-        console.print(f"[yellow]bad rows are in {bad}[/]", highlight=False)
+        console.print(f"[yellow]bad rows are in {escape(str(bad))}[/]", highlight=False)
 
 
 def show_outcomes(outcomes: list[Outcome]) -> None:
@@ -113,10 +120,14 @@ def show_outcomes(outcomes: list[Outcome]) -> None:
 
 def explain(outcome: Outcome) -> str:
     """Why the asked share was not reached."""
-    if outcome.late_percent > outcome.asked_percent:
+    low, high = (f"{100.0 * count / outcome.events:.2f} %" for count in outcome.around)
+    asked = f"{outcome.asked_percent:g} %"
+    if outcome.reach == "below own":
         own = 100.0 * outcome.late_in_source / outcome.events
-        return f"{outcome.asked_percent:g} % is below what is late in the source itself, {own:.2f} %"
+        return f"{asked} is below what is late in the source itself, {own:.2f} %"
+    if outcome.reach == "coarse":
+        return f"events are delayed many at a time, and no choice makes {asked}; the nearest found are {low} and {high}"
     return (
-        f"{outcome.asked_percent:g} % cannot be reached with these delays; the reachable maximum is "
-        f"{outcome.late_percent:.2f} % (longer delays, or a denser stream, make more events late)"
+        f"{asked} cannot be reached with these delays; the reachable maximum is {outcome.late_percent:.2f} % "
+        "(longer delays, or a denser stream, make more events late)"
     )

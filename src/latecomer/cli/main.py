@@ -9,6 +9,7 @@ import warnings
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from latecomer import __version__
 from latecomer.cli import bench, demo, generate, profile
@@ -53,5 +54,5 @@ def main() -> None:
     except LatecomerError as error:
         if os.environ.get("LATECOMER_DEBUG"):
             raise
-        errors.print(f"[bold red]error:[/] {error}", highlight=False)
+        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False)
         sys.exit(2)

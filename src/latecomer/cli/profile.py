@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from rich.markup import escape
 
 from latecomer.cli.screen import check_writable, console, working
 
@@ -61,7 +62,7 @@ def profile(
     show_profile(found, console)
     for file in (json, html):
         if file is not None:
-            console.print(f"written to {file}", highlight=False)
+            console.print(f"written to {escape(str(file))}", highlight=False)
 
 
 def check_format(format: str | None) -> str | None:

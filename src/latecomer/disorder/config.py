@@ -6,13 +6,15 @@ configuration file.
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from latecomer.disorder import delays
 from latecomer.durations import duration_us
@@ -60,18 +62,19 @@ _DELAYS: dict[str, type[delays.Delay]] = {
     "batched": delays.Batched,
     "outage": delays.Outage,
 }
-Distribution = Literal[
-    "uniform",
-    "half-normal",
-    "exponential",
-    "zipf",
-    "pareto",
-    "constant",
-    "drift",
-    "empirical",
-    "batched",
-    "outage",
-]
+RESERVED = ("report.json", "quarantine.parquet")  # what stands beside the experiments
+
+
+def _known_distribution(name: str) -> str:
+    if name not in _DELAYS:
+        raise ValueError(f"be one of {', '.join(_DELAYS)}")
+    return name
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or name in RESERVED:
+        raise ValueError(f"be letters, digits, '.', '-' and '_', and not {' or '.join(RESERVED)}")
+    return name
 
 
 class ExperimentConfig(_Strict):
@@ -82,9 +85,11 @@ class ExperimentConfig(_Strict):
     ]
     min_delay: Annotated[Number | str, _known_as("min_delay", "minDelay")] = 0
     max_delay: Annotated[Number | str | None, _known_as("max_delay", "maxDelay")] = None
-    distribution: Annotated[Distribution, _known_as("distribution", "delayDistribution")] = "uniform"
+    distribution: Annotated[
+        str, AfterValidator(_known_distribution), _known_as("distribution", "delayDistribution")
+    ] = "uniform"
     seed: Annotated[int, Field(ge=0, validation_alias=AliasChoices("seed", "delaySeed"))] = 0
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$")] | None = None
+    name: Annotated[str, AfterValidator(_folder_name)] | None = None
     deviation: Number | None = None
     mean: Number | None = None
     shape: Number | None = None
@@ -107,7 +112,10 @@ class ExperimentConfig(_Strict):
             raise InputError(must(f"{where}.maxDelay", "be given", None, "e.g. 2000 (ms) or '2 seconds'"))
         if self.max_delay is not None:
             most = _delay_us(self.max_delay, f"{where}.maxDelay")
-        return kind(least, most, **settings)
+        try:
+            return kind(least, most, **settings)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
 
     def _settings(self, where: str, kind: type[delays.Delay]) -> dict[str, Any]:
         """The distribution's own parameters; one that it does not have is an error."""
@@ -204,7 +212,7 @@ _RULES = {
 def _rule(first: Any) -> tuple[str, str]:
     if first["type"] in _RULES:
         return _RULES[first["type"]]
-    text = str(first["msg"]).removeprefix("Input should ")
+    text = str(first["msg"]).removeprefix("Input should ").removeprefix("Value error, ")
     return text, "see `latecomer generate --help`"
 
 
@@ -216,15 +224,20 @@ def _place(location: Sequence[int | str]) -> str:
 
 
 def read_curve(path: Path) -> dict[str, Any]:
-    """The law of lateness in a profile's JSON: (share of the late events, wait) pairs."""
+    """The law of lateness in a profile's JSON: (share of the late events, lateness) pairs, from waits and quantiles."""
     try:
-        points = json.loads(path.read_text())["completeness"]
-        pairs = [(float(point["share"]), int(point["wait_us"])) for point in points]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        profile = json.loads(path.read_text())
+        points = [(float(point["share"]), int(point["wait_us"])) for point in profile["completeness"]]
+        quantiles = {name: int(value) for name, value in profile["lateness"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         advice = "make one with latecomer profile --json"
         raise InputError(must("profile", "be a file of latecomer profile --json", str(path), advice)) from error
-    on_time = pairs[0][0] if pairs else 1.0
+    on_time = points[0][0] if points else 1.0
     if on_time >= 1.0:
         raise InputError(must("profile", "have late events", str(path), "give one of a stream with late events"))
-    shares = tuple((share - on_time) / (1.0 - on_time) for share, _ in pairs)
-    return {"shares": shares, "delays_us": tuple(wait for _, wait in pairs)}
+    pairs = [((share - on_time) / (1.0 - on_time), wait) for share, wait in points if wait < quantiles["max"]]
+    pairs += [(float(name[1:]) / 100.0, value) for name, value in quantiles.items() if name != "max"]
+    pairs.append((1.0, quantiles["max"]))
+    pairs.sort(key=lambda pair: (pair[1], pair[0]))
+    shares = itertools.accumulate((share for share, _ in pairs), max)
+    return {"shares": tuple(shares), "delays_us": tuple(value for _, value in pairs)}

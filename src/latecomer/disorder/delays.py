@@ -154,8 +154,7 @@ class Zipf(Delay):
     def delays(self, rows: Rows, seed: int) -> Int64s:
         weights = np.cumsum(np.arange(1, self.ranks + 1, dtype=np.float64) ** -self.exponent)
         rank = np.searchsorted(weights / weights[-1], draws(seed, "delay", rows.number), side="right")
-        delay: Int64s = self.min_us + rank * self.width_us // (self.ranks - 1)
-        return delay
+        return self._from(rank / (self.ranks - 1))
 
 
 class Drift(Delay):

@@ -4,7 +4,7 @@
 2. Of the in-order events some are chosen and delayed; event times are never touched.
 3. Rows leave sorted by arrival; those that arrive together keep the order of the source.
 
-`spark/generate.py` does the same with data that does not fit into memory, with the same functions row by row.
+`spark/generating/` does the same with data that does not fit into memory, with the same functions row by row.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from latecomer.codec import integers
 from latecomer.disorder.chance import Hashes
 from latecomer.disorder.config import ExperimentConfig, GeneratorConfig
 from latecomer.disorder.delays import Delay, Rows
-from latecomer.disorder.load import Loaded, device_column, load
+from latecomer.disorder.load import Loaded, load
 from latecomer.disorder.measures import lateness
 from latecomer.disorder.source import Source, open_source
-from latecomer.disorder.target import Found, hit
+from latecomer.disorder.target import Found, Reach, hit
 from latecomer.disorder.write import Destination, write_rows
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s
@@ -58,7 +58,8 @@ class Outcome:
     events: int
     late: int
     late_in_source: int
-    reachable: bool
+    reach: Reach
+    around: tuple[int, int]
     delayed: int
     delay_mean_us: int
     delay_max_us: int
@@ -70,13 +71,25 @@ class Outcome:
         """The share of late events, in per cent."""
         return 100.0 * self.late / self.events
 
+    @property
+    def reachable(self) -> bool:
+        """Whether the asked share was hit."""
+        return self.reach is Reach.HIT
+
     def to_dict(self) -> dict[str, Any]:
         """As it is written."""
-        return {**asdict(self), "late_percent": round(self.late_percent, 4)}
+        return {**asdict(self), "late_percent": round(self.late_percent, 4), "reachable": self.reachable}
 
 
-def prepare(config: GeneratorConfig, folder: Path) -> tuple[Source, list[Experiment]]:
-    """Open the source and check every experiment before any work is done."""
+def prepare(config: GeneratorConfig, folder: Path, name: str) -> tuple[Source, list[Experiment]]:
+    """Open the source and check every experiment before any work is done; errors name the configuration."""
+    try:
+        return open_source(config.source, folder), _experiments(config, folder)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _experiments(config: GeneratorConfig, folder: Path) -> list[Experiment]:
     experiments = []
     for place, (name, settings) in enumerate(zip(config.names(), config.experiments, strict=True)):
         where = f"experiments[{place}]"
@@ -85,7 +98,7 @@ def prepare(config: GeneratorConfig, folder: Path) -> tuple[Source, list[Experim
             advice = "name the column that tells devices apart"
             raise InputError(must("source.device", f"be given for {settings.distribution}", None, advice))
         experiments.append(Experiment(name, settings, delay))
-    return open_source(config.source, folder), experiments
+    return experiments
 
 
 def hash_devices(column: pa.Array) -> Hashes:
@@ -105,7 +118,7 @@ def make(source: Source, experiments: list[Experiment], destination: Destination
     """Make every experiment of a source that fits into memory."""
     tell("reading")
     loaded = load(source, as_text=source.form is not None and destination.format == "csv")
-    rows = rows_of(loaded, source)
+    rows = rows_of(loaded)
     base_us = np.maximum.accumulate(loaded.ts_us)
     destination.write_quarantine(loaded.bad.table)
     outcomes = []
@@ -120,9 +133,9 @@ def make(source: Source, experiments: list[Experiment], destination: Destination
     return outcomes
 
 
-def rows_of(loaded: Loaded, source: Source) -> Rows:
+def rows_of(loaded: Loaded) -> Rows:
     """What the distributions need to know of the rows."""
-    device = None if source.device is None else hash_devices(device_column(loaded.table, source.device))
+    device = None if loaded.device is None else hash_devices(loaded.device)
     return Rows(loaded.number, loaded.ts_us, device, int(loaded.ts_us.min()), int(loaded.ts_us.max()))
 
 
@@ -177,7 +190,8 @@ def summarise(experiment: Experiment, found: Found, events: int, own: int, sums:
         events=events,
         late=sums.late,
         late_in_source=own,
-        reachable=found.reachable,
+        reach=found.reach,
+        around=found.around,
         delayed=sums.delayed,
         delay_mean_us=sums.delay_us // max(1, sums.delayed),
         delay_max_us=sums.delay_max_us,

@@ -82,11 +82,12 @@ def _bad_time(number: int, texts: dict[int, bytes], form: TextFormat, field: int
 def _not_blank(lines: Sequence[bytes], first_line: int, form: TextFormat) -> tuple[Int64s, list[bytes]]:
     """Without the header, blank lines, carriage returns at the end and a byte order mark at the beginning."""
     numbers, kept = [], []
+    separator = b"\n" if form.separator is None else form.separator.encode()
     for number, line in enumerate(lines, start=first_line):
         if number == 0:
             line = line.removeprefix(b"\xef\xbb\xbf")
         text = line.removesuffix(b"\r")
-        if (number == 0 and form.header) or not text.strip(b" \t"):
+        if (number == 0 and form.header) or (not text.strip(b" \t") and separator not in text):
             continue
         numbers.append(number)
         kept.append(text)
@@ -130,6 +131,8 @@ def _all_at_once(kept: list[bytes], form: TextFormat) -> pa.Table | None:
     if not kept:
         return pa.table({name: pa.array([], pa.string()) for name in form.names})
     data = b"\n".join(kept)
+    if b"\r" in data:  # which Arrow takes for the end of a line
+        return None
     try:
         table = pacsv.read_csv(
             io.BytesIO(data),
@@ -146,21 +149,21 @@ class _Unreadable(Exception):
     """A line that is no row."""
 
 
-def _csv_fields(text: str, form: TextFormat) -> tuple[list[str], list[str]]:
+def _csv_fields(text: str, form: TextFormat) -> tuple[list[str | None], list[str]]:
     try:
         fields = next(csv.reader([text], delimiter=form.separator or ",", strict=True))
     except csv.Error as error:
         raise _Unreadable(f"must be one row of text: {error}") from None
     if len(fields) != len(form.names):
         raise _Unreadable(f"must have {len(form.names)} fields, not {len(fields)}")
-    return fields, []
+    return list(fields), []
 
 
-_Fields = Callable[[str, TextFormat], tuple[list[str], list[str]]]
+_Fields = Callable[[str, TextFormat], tuple[list[str | None], list[str]]]
 
 
 def _one_by_one(kept: list[bytes], numbers: Int64s, form: TextFormat, fields_of: _Fields) -> _Rows:
-    rows: list[list[str]] = []
+    rows: list[list[str | None]] = []
     kinds: list[list[str]] = []
     good, bad = [], []
     for number, line in zip(numbers.tolist(), kept, strict=True):
@@ -187,10 +190,10 @@ def _parse_json(kept: list[bytes], numbers: Int64s, form: TextFormat) -> _Rows:
     return _one_by_one(kept, numbers, form, _json_fields)
 
 
-def _json_fields(text: str, form: TextFormat) -> tuple[list[str], list[str]]:
+def _json_fields(text: str, form: TextFormat) -> tuple[list[str | None], list[str]]:
     try:
         row = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _Unreadable(f"must be a JSON object: {error}") from None
     if not isinstance(row, dict):
         raise _Unreadable("must be a JSON object")
@@ -201,16 +204,16 @@ def _json_fields(text: str, form: TextFormat) -> tuple[list[str], list[str]]:
     return [text for text, _ in pairs], [kind for _, kind in pairs]
 
 
-def _json_value(value: Any) -> tuple[str, str]:
+def _json_value(value: Any) -> tuple[str | None, str]:
     """A JSON value as text, and its kind."""
     if value is None:
-        return "", "nothing"
+        return None, "nothing"
     if isinstance(value, str):
         return value, "text"
     kinds = {bool: "truth", int: "whole", float: "number"}
     kind = kinds.get(type(value), "text")
-    if kind == "whole" and abs(value) >= 10**18:
-        kind = "text"
+    if kind == "whole" and abs(value) >= _EXACT:
+        kind = "long" if abs(value) < 2**63 else "text"
     return json.dumps(value), kind
 
 
@@ -218,23 +221,38 @@ KINDS = {
     "nothing": pa.string(),
     "truth": pa.bool_(),
     "whole": pa.int64(),
+    "long": pa.int64(),  # whole, with more digits than a double holds
     "number": pa.float64(),
     "text": pa.string(),
 }
-_WHOLE = r"^[+-]?(0|[1-9][0-9]{0,17})$"
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_WHOLE = r"^-?(0|[1-9][0-9]{0,18})$"
+_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_EXACT = 10**15  # whole numbers below this are exact as doubles
+_DIGITS = 17  # that a double tells apart
 
 
 def text_kind(column: pa.Array) -> str:
-    """The narrowest kind that holds every text of a column; leading zeros are kept as text."""
+    """The narrowest kind that holds every text of a column as it is; leading zeros and long fractions stay text."""
     filled = column.filter(pc.not_equal(column, "")) if len(column) else column
     if len(filled) == 0:
         return "nothing"
     if pc.all(pc.match_substring_regex(filled, _WHOLE)).as_py():
-        return "whole"
-    zeros = pc.match_substring_regex(filled, r"^[+-]?0[0-9]")
+        return _whole_kind(filled)
+    zeros = pc.match_substring_regex(filled, r"^-?0[0-9]")
     number = pc.and_not(pc.match_substring_regex(filled, _NUMBER), zeros)
-    return "number" if pc.all(number).as_py() else "text"
+    if not pc.all(number).as_py():
+        return "text"
+    digits = pc.replace_substring_regex(pc.replace_substring_regex(filled, r"[eE].*$", ""), r"^[-0.]+|\.", "")
+    return "number" if pc.max(pc.utf8_length(digits)).as_py() <= _DIGITS else "text"
+
+
+def _whole_kind(filled: pa.Array) -> str:
+    try:
+        values = filled.cast(pa.int64())
+    except pa.ArrowInvalid:  # beyond 64 bits
+        return "text"
+    bounds = pc.min_max(values).as_py()
+    return "whole" if bounds["min"] > -_EXACT and bounds["max"] < _EXACT else "long"
 
 
 def join_kinds(kinds: set[str]) -> str:
@@ -242,13 +260,14 @@ def join_kinds(kinds: set[str]) -> str:
     some = kinds - {"nothing"}
     if not some:
         return "nothing"
-    if some <= {"whole", "number"}:
-        return "number" if "number" in some else "whole"
+    for wider in ({"whole"}, {"whole", "long"}, {"whole", "number"}):
+        if some <= wider:
+            return max(some, key=list(KINDS).index)
     return some.pop() if len(some) == 1 else "text"
 
 
 def typed(column: pa.Array, kind: str) -> pa.Array:
-    """Text as values of its kind; nothing becomes null, but an empty text stays."""
+    """Text as values of its kind; where that is no text, nothing becomes null."""
     if kind in ("text", "nothing"):
         return column
     empty = pc.equal(column, "")

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from latecomer.disorder.lines import KINDS, Bad, TextFormat, join_kinds, parse_lines, typed
-from latecomer.disorder.source import Source, line_blocks
+from latecomer.disorder.source import Source, line_blocks, open_parquet
 from latecomer.disorder.times import column_us
 from latecomer.errors import InputError
 from latecomer.events import Bools, Int64s
@@ -74,6 +72,7 @@ class Loaded:
     number: Int64s
     ts_us: Int64s
     arrival_us: Int64s | None
+    device: pa.Array | None
     table: pa.Table
     bad: BadRows
 
@@ -91,6 +90,7 @@ def load(source: Source, columns: Sequence[str] | None = None, *, as_text: bool 
         np.concatenate([part.number for part in parts]),
         np.concatenate([part.ts_us for part in parts]),
         np.concatenate(arrivals) if arrivals else None,
+        None if source.device is None else pa.concat_arrays([device_names(part, source.device) for part in parts]),
         pa.table({name: _united(parts, source, name, as_text=as_text) for name in wanted}),
         BadRows.of(bad),
     )
@@ -133,9 +133,16 @@ def parquet_part(file: str, batch: pa.RecordBatch, line: int, before: int, sourc
         bad = [(file, row) for row in _bad_times(batch, good, source.time, line)]
     places = np.flatnonzero(good)
     kept = batch if len(places) == len(batch) else batch.take(pa.array(places))
-    columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+    columns = {name: _of_type(kept[name], source, name) for name in kept.schema.names}
     arrived = None if arrival_us is None else arrival_us[places]
     return Part(before + line + places, ts_us[places], arrived, columns, [], sorted(bad))
+
+
+def _of_type(column: pa.Array, source: Source, name: str) -> pa.Array:
+    """A column in the type of the source's schema, which has stamps in microseconds."""
+    assert source.schema is not None
+    wanted = source.schema.field(name).type
+    return column if column.type == wanted else column.cast(wanted, safe=False)
 
 
 def _text_parts(source: Source) -> Iterator[Part]:
@@ -151,11 +158,12 @@ def _text_parts(source: Source) -> Iterator[Part]:
 
 def _parquet_parts(source: Source, wanted: list[str]) -> Iterator[Part]:
     before = 0
-    times = [source.time] if source.arrival is None else [source.time, source.arrival]
+    needed = [*wanted, source.time, source.arrival, source.device]
+    columns = list(dict.fromkeys(name for name in needed if name is not None))
     for path in source.files:
         line = 0
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(1 << 20, columns=list(dict.fromkeys([*wanted, *times]))):
+        with open_parquet(path) as file:
+            for batch in file.iter_batches(1 << 20, columns=columns):
                 yield parquet_part(str(path), batch, line, before, source)
                 line += len(batch)
         before += line
@@ -168,7 +176,6 @@ def _bad_times(batch: pa.RecordBatch, good: Bools, name: str, first: int) -> Ite
         yield Bad(first + place, name, f"must be a time within 9,000 years of 1970; got {row[name]!r}", str(row))
 
 
-def device_column(table: pa.Table, name: str) -> pa.Array:
-    """A column's values as text, in one piece."""
-    column = table[name].combine_chunks()
-    return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
+def device_names(part: Part, column: str) -> pa.Array:
+    """What a device is known by: its text as it stands in the file."""
+    return part.columns[column].cast(pa.string())

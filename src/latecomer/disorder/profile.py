@@ -1,4 +1,4 @@
-"""What a profile of a stream's disorder says; how it is computed stands in `profiler.py` and `spark/profile.py`.
+"""What a profile of a stream's disorder says; `profiler.py` computes it, `spark/profiling/` for any size.
 
 Times are int64 microseconds. Lateness is the high-water mark before an event minus its time, 0 if that is negative;
 an event is late when it is > 0. A wait of L keeps the events whose lateness is below L.
@@ -100,10 +100,6 @@ class Profile:
         """Late events as a share of all."""
         return self.late / self.events if self.events else 0.0
 
-    def kept_by(self, wait_us: int) -> float:
-        """The share of events that a wait of the curve keeps."""
-        return next(point.share for point in self.completeness if point.wait_us == wait_us)
-
     def to_dict(self) -> dict[str, Any]:
         """As it is written; times in microseconds."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "picture"}
@@ -119,7 +115,7 @@ class Profile:
 
 
 def waits(longest_us: int) -> list[int]:
-    """The waits of the curve: 1 us (no wait at all), then 1, 2, 5, 10, ... ms until all is kept, then seconds' friends.
+    """The waits of the curve: 1 us (no wait at all), then round ones from 1 ms on, until all is kept.
 
     >>> waits(3_000)
     [1, 1000, 2000, 5000]
@@ -137,7 +133,7 @@ def _ladder() -> list[int]:
     rungs = [step * ten * ms for ten in (1, 10, 100) for step in STEPS]
     rungs += [n * s for n in (1, 2, 5, 10, 20, 30)] + [n * m for n in (1, 2, 5, 10, 20, 30)]
     rungs += [n * h for n in (1, 2, 6, 12)] + [n * d for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
-    rungs += [n * 365 * d for n in (2, 5, 10, 20, 50, 100, 200, 500)]
+    rungs += [n * 365 * d for n in (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)]
     return rungs
 
 

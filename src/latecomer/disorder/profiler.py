@@ -1,4 +1,4 @@
-"""Profile a stream that fits into memory; `spark/profile.py` gives the same numbers for one that does not."""
+"""Profile a stream that fits into memory; `spark/profiling/` gives the same numbers for one that does not."""
 
 from __future__ import annotations
 

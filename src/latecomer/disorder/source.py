@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -112,10 +114,15 @@ def _open_parquet(files: tuple[Path, ...], config: SourceConfig) -> Source:
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
-    try:
-        return pq.read_schema(path).remove_metadata()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(must(str(path), "be a Parquet file", str(error).split(".")[0], "give the format")) from None
+    with open_parquet(path) as file:
+        return pa.schema([_in_micros(field) for field in file.schema_arrow])
+
+
+def _in_micros(field: pa.Field) -> pa.Field:
+    """Stamps are kept in microseconds, as Spark keeps them."""
+    kind = field.type
+    nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return (field.with_type(pa.timestamp("us", kind.tz)) if nanos else field).remove_metadata()
 
 
 def _open_text(files: tuple[Path, ...], kind: str, config: SourceConfig) -> Source:
@@ -151,15 +158,15 @@ def _has_header(config: SourceConfig) -> bool:
 
 def _first_fields(path: Path, form: TextFormat) -> tuple[str, ...]:
     """The names of the columns, from the first line."""
-    with open_file(path) as file:
-        line = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
     where = f"{path}, line 1"
+    with whole_file(path), open_file(path) as file:
+        line = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
     if not line.strip():
         raise InputError(must(where, "have fields", line.decode(errors="replace"), "the file is empty or starts blank"))
     try:
         text = line.decode()
-        names = list(json.loads(text)) if form.separator is None else _split(text, form.separator)
-    except (UnicodeDecodeError, ValueError, TypeError, csv.Error):
+        names = _json_names(text) if form.separator is None else _split(text, form.separator)
+    except (UnicodeDecodeError, ValueError, RecursionError, csv.Error):
         kind = "a JSON object" if form.separator is None else "UTF-8 text"
         raise InputError(must(where, f"be {kind}", line[:80].decode(errors="backslashreplace"), "mend it")) from None
     if form.separator is not None and not form.header:
@@ -168,6 +175,13 @@ def _first_fields(path: Path, form: TextFormat) -> tuple[str, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(must(where, "name each column once", twice, "rename one"))
     return tuple(names)
+
+
+def _json_names(text: str) -> list[str]:
+    row = json.loads(text)
+    if not isinstance(row, dict):
+        raise ValueError("no object")
+    return list(row)
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -189,16 +203,30 @@ def open_file(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb"))
 
 
+@contextmanager
+def whole_file(path: Path) -> Iterator[None]:
+    """Say which file cannot be read, or not to its end."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(must(str(path), "be readable to its end", str(error), "is it whole, and gzip?")) from None
+
+
 def line_blocks(path: Path) -> Iterator[list[bytes]]:
     """A text file's lines in blocks of some megabytes."""
     rest = b""
-    try:
-        with open_file(path) as file:
-            while data := file.read(_BLOCK):
-                *lines, rest = (rest + data).split(b"\n")
-                if lines:
-                    yield lines
-    except (OSError, EOFError) as error:
-        raise InputError(must(str(path), "be readable to its end", str(error), "is it whole, and gzip?")) from None
+    with whole_file(path), open_file(path) as file:
+        while data := file.read(_BLOCK):
+            *lines, rest = (rest + data).split(b"\n")
+            if lines:
+                yield lines
     if rest:
         yield [rest]
+
+
+def open_parquet(path: Path | str) -> pq.ParquetFile:
+    """A Parquet file; the old INT96 stamps are read in microseconds, which reach further than nanoseconds."""
+    try:
+        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(must(str(path), "be a Parquet file", str(error).split(".")[0], "give the format")) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 Late = Callable[[float], int]
 
@@ -20,13 +21,23 @@ MOST = 24  # evaluations of one search
 GRID = 8
 
 
+class Reach(StrEnum):
+    """How near a search came, and why not nearer."""
+
+    HIT = "hit"  # within half a per cent of the events
+    BELOW_OWN = "below own"  # fewer than are late without any delay
+    MAXIMUM = "maximum"  # no share makes so many late
+    COARSE = "coarse"  # units of many events jump over the target
+
+
 @dataclass(frozen=True)
 class Found:
-    """The share of units to delay and how many events are late with it."""
+    """The share of units to delay, how many events are late with it, and the nearest counts around the target."""
 
     share: float
     late: int
-    reachable: bool
+    reach: Reach
+    around: tuple[int, int]
 
 
 @dataclass
@@ -48,7 +59,7 @@ class Search:
         """Whether the target is met, or there were enough tries."""
         off = min(abs(late - self.target) for late in self.seen.values())
         near = CONTENT if len(self.seen) > SOME else WANTED
-        return len(self.seen) >= MOST or off <= int(near * self.events)
+        return len(self.seen) >= MOST or off <= min(near * self.events, self.target / 20)
 
     def best(self) -> tuple[float, int]:
         """The nearest so far; of equals the smallest share."""
@@ -59,7 +70,7 @@ def hit(late: Late, events: int, target: int, own: int) -> Found:
     """Find the share of units to delay; `own` events are late without any delay.
 
     >>> hit(lambda share: round(900 * share), events=1_000, target=450, own=0)
-    Found(share=0.5, late=450, reachable=True)
+    Found(share=0.5, late=450, reach=<Reach.HIT: 'hit'>, around=(450, 450))
     >>> hit(lambda share: round(900 * share), events=1_000, target=1_000, own=0).late
     900
     """
@@ -71,7 +82,20 @@ def hit(late: Late, events: int, target: int, own: int) -> Found:
             high = _highest(search)
         _close(search, low, high)
     share, found = search.best()
-    return Found(share, found, abs(found - target) <= max(1, events // 200))
+    counts = sorted(search.seen.values())
+    around = (
+        max((n for n in counts if n <= target), default=found),
+        min((n for n in counts if n >= target), default=found),
+    )
+    return Found(share, found, _reach(search, found, own), around)
+
+
+def _reach(search: Search, found: int, own: int) -> Reach:
+    if abs(found - search.target) <= search.events / 200:
+        return Reach.HIT
+    if search.target < own:
+        return Reach.BELOW_OWN
+    return Reach.MAXIMUM if max(search.seen.values()) < search.target else Reach.COARSE
 
 
 def _rise(search: Search) -> float:

@@ -43,6 +43,7 @@ def check_unit(unit: str, where: str) -> str:
 
 def read_times(column: pa.Array, unit: str) -> Times:
     """Read a column of text; whole numbers all at once, everything else value by value."""
+    column = column.fill_null("")
     if unit != "iso" and len(column):
         try:
             ts_us = from_unit(column.cast(pa.int64()).to_numpy(zero_copy_only=False), unit)
@@ -98,18 +99,26 @@ def column_us(column: pa.Array, unit: str, where: str) -> tuple[Int64s, Bools]:
     """A column (timestamp, date, whole numbers or text) as microseconds, and which rows have a usable one."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _text_us(column.cast(pa.string()).fill_null(""), unit)
+        return _text_us(column.cast(pa.string()), unit)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = kind.tz if pa.types.is_timestamp(kind) else None
         values, unit = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()), "us"
     elif pa.types.is_integer(kind) and unit != "iso":
-        values = column.cast(pa.int64())
+        values = _as_int64(column)
     else:
         advice = "name a timestamp, a date, whole numbers of a unit, or text"
         raise InputError(must(where, f"be a time (unit {unit})", str(kind), advice))
     there = np.asarray(pc.is_valid(values))
     ts_us = from_unit(values.fill_null(0).to_numpy(zero_copy_only=False), unit)
     return ts_us, there & (np.abs(ts_us) <= LARGEST_US)
+
+
+def _as_int64(column: pa.Array) -> pa.Array:
+    """Whole numbers; those beyond 64 bits with a sign are no times."""
+    if column.type != pa.uint64():
+        return column.cast(pa.int64())
+    fits = pc.less(column, pa.scalar(2**63, pa.uint64()))
+    return pc.if_else(fits, column, pa.scalar(None, pa.uint64())).cast(pa.int64())
 
 
 def _text_us(column: pa.Array, unit: str) -> tuple[Int64s, Bools]:

@@ -31,10 +31,16 @@ class Destination:
 
     def open(self, source: Source) -> None:
         """Make the folder, which must be new; the added columns must not be in the source."""
+        taken = {name.lower() for name in source.names}
         for name in self.added(source):
-            if name in source.names:
+            if name.lower() in taken:
                 advice = "give another name for the added column"
                 raise InputError(must("the source", f"not have a column {name!r}", list(source.names), advice))
+        if self.format == "csv" and source.schema is not None:
+            for column in source.schema:
+                if pa.types.is_nested(column.type):
+                    advice = "write Parquet, or leave the column out"
+                    raise InputError(must(f"column {column.name!r}", "be flat for CSV", str(column.type), advice))
         self.make_folder()
 
     def make_folder(self) -> None:
@@ -82,6 +88,11 @@ def write_rows(
     write_table(table.take(pa.array(order)), destination, name)
 
 
+def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Values as CSV shows them, the same whoever writes it."""
+    return column if pa.types.is_integer(column.type) else column.cast(pa.string())
+
+
 def write_table(table: pa.Table, destination: Destination, name: str) -> None:
     """Rows as they are, in a folder of their own."""
     folder = destination.folder / name
@@ -89,4 +100,7 @@ def write_table(table: pa.Table, destination: Destination, name: str) -> None:
     if destination.format == "parquet":
         pq.write_table(table, folder / "part-00000.parquet", compression="zstd")
     else:
+        table = pa.table(
+            {name: as_text(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        )
         pacsv.write_csv(table, folder / "part-00000.csv", pacsv.WriteOptions(delimiter=destination.separator))

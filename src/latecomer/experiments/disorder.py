@@ -48,16 +48,20 @@ def generate(
     column with event times as timestamps, added where the time field is none. engine: python (this process), spark
     (data of any size), or auto (by size); the rows are the same.
     """
-    parsed = check_config(config, "configuration") if isinstance(config, dict) else load_config(Path(config))
+    name = "configuration" if isinstance(config, dict) else str(config)
+    parsed = check_config(config, name) if isinstance(config, dict) else load_config(Path(config))
     folder = Path() if isinstance(config, dict) else Path(config).parent
-    source, experiments = prepare(parsed, folder)
+    source, experiments = prepare(parsed, folder, name)
+    spark_works = on_spark(engine, source.size)
     destination = destination_for(out, format, source, arrival, event_time)
     destination.open(source)
-    if on_spark(engine, source.size):
+    if spark_works:
+        from latecomer.spark.failures import reading
         from latecomer.spark.generating import make_on_spark
         from latecomer.spark.session import session
 
-        outcomes = make_on_spark(session(), source, experiments, destination, tell)
+        with reading(parsed.source.path):
+            outcomes = make_on_spark(session(), source, experiments, destination, tell)
     else:
         outcomes = make(source, experiments, destination, tell)
     destination.write_report({"experiments": [outcome.to_dict() for outcome in outcomes]})
@@ -85,9 +89,10 @@ def generate_preset(
     """Write a made stream, in order of arrival, into a new folder."""
     if format not in ("parquet", "csv"):
         raise InputError(must("format", "be parquet or csv", format, "choose one"))
+    spark_works = on_spark(engine, preset.rows * 16)
     destination = Destination(Path(out), format)
     destination.make_folder()
-    if on_spark(engine, preset.rows * 16):
+    if spark_works:
         from latecomer.spark.generating import preset_frame
         from latecomer.spark.generating.generate import write
         from latecomer.spark.session import session
@@ -140,8 +145,10 @@ def profile_path(
             raise InputError(must(role, "name a column", column, f"the columns are {', '.join(opened.names)}"))
     roles = {"key": key, "by_source": source}
     if on_spark(engine, opened.size):
+        from latecomer.spark.failures import reading
         from latecomer.spark.profiling import profile_files
         from latecomer.spark.session import session
 
-        return profile_files(session(), opened, **roles, period_us=period_us, name=Path(path).name)
+        with reading(str(path)):
+            return profile_files(session(), opened, **roles, period_us=period_us, name=Path(path).name)
     return profile_source(opened, **roles, period_us=period_us, name=Path(path).name)

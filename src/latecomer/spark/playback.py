@@ -9,7 +9,6 @@ are read where the tasks run, so every worker must reach them by the same path.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
+from latecomer.spark.failures import readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,15 +212,9 @@ def playback(
     try:
         return spark.readStream.format(FORMAT).options(**chosen).load()
     except PySparkException as error:
-        raise _readable(error) from None
+        raise readable(error) from None
 
 
 def _absolute(path: str) -> str:
     """A relative path means the same to every worker; an address is left as it is."""
     return path if not path or "://" in path else os.path.abspath(path)
-
-
-def _readable(error: PySparkException) -> Exception:
-    """Our own message, without what Spark puts around it."""
-    found = re.search(r"InputError: (.* must .*)", str(error))
-    return error if found is None else InputError(found[1].strip())

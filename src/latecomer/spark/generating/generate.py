@@ -12,25 +12,29 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import StructType
 
 from latecomer.disorder.delays import Rows
 from latecomer.disorder.generate import Experiment, Outcome, Sums, Tell, hash_devices, summarise, target_of
 from latecomer.disorder.lines import KINDS, typed
-from latecomer.disorder.load import Part
+from latecomer.disorder.load import Part, device_names
 from latecomer.disorder.measures import lateness
 from latecomer.disorder.source import Source
 from latecomer.disorder.target import hit
 from latecomer.disorder.write import TIMESTAMP, Destination
+from latecomer.disorder.write import as_text as as_csv_text
+from latecomer.errors import InputError, must
 from latecomer.events import NEVER_US, Int64s
-from latecomer.spark.recorded.scan import Scanned, scan
+from latecomer.spark.recorded.scan import Bounds, Scanned, scan
 from latecomer.spark.recorded.source import stretches
 from latecomer.spark.session import changed_settings, small_rows
 
 PART = 2_000_000  # rows that one task sorts
-_NUMBER = "_lc_number"
+_NUMBER, _ARRIVAL = "_lc_number", "_lc_arrival"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -38,6 +42,8 @@ def make_on_spark(
     spark: SparkSession, source: Source, experiments: list[Experiment], destination: Destination, tell: Tell
 ) -> list[Outcome]:
     """Make every experiment of a source of any size."""
+    if source.schema is not None:
+        _spark_schema(list(source.schema))
     tell("reading")
     scanned = scan(spark, source)
     parts = max(4, -(-scanned.events // PART))
@@ -140,14 +146,14 @@ def _batch(schema: str, columns: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=[column.split()[0] for column in schema.split(", ")])
 
 
-def _delays_by_part(arriving: Arriving, bounds: Int64s) -> Callable[[Batches], Batches]:
+def _delays_by_part(arriving: Arriving, bounds: Bounds) -> Callable[[Batches], Batches]:
     """For each part of arrival time the largest event time, and what was delayed."""
 
     def count(batches: Batches) -> Batches:
         totals: dict[int, list[int]] = {}
         for rows, base_us, arrival_us in arriving.walk(arriving.of_batches(batches)):
             delay = arrival_us - base_us
-            part = np.searchsorted(bounds, arrival_us, side="right")
+            part = bounds.part_of(arrival_us, rows.number)
             order = np.argsort(part, kind="stable")
             for start, stop in stretches(part[order]):
                 mine = order[start:stop]
@@ -164,12 +170,12 @@ def _delays_by_part(arriving: Arriving, bounds: Int64s) -> Callable[[Batches], B
     return count
 
 
-def _send(arriving: Arriving, bounds: Int64s) -> Callable[[Batches], Batches]:
+def _send(arriving: Arriving, bounds: Bounds) -> Callable[[Batches], Batches]:
     """Each row to the part of arrival time it falls into."""
 
     def send(batches: Batches) -> Batches:
         for rows, _, arrival_us in arriving.walk(arriving.of_batches(batches)):
-            part = np.searchsorted(bounds, arrival_us, side="right").astype(np.int32)
+            part = bounds.part_of(arrival_us, rows.number).astype(np.int32)
             yield _batch(_SENT_SCHEMA, [pa.array(column) for column in (part, arrival_us, rows.number, rows.ts_us)])
 
     return send
@@ -196,17 +202,35 @@ def arrived(scanned: Scanned, experiment: Experiment, share: float, destination:
     fields = _columns(source, kinds, as_text=destination.format == "csv")
     stamp = TIMESTAMP if destination.format == "parquet" else pa.int64()
     fields += [pa.field(name, stamp) for name in destination.added(source)]
-    fields += [pa.field("_lc_arrival", pa.int64()), pa.field(_NUMBER, pa.int64())]
-    schema = from_arrow_schema(pa.schema(fields))
+    fields += [pa.field(_ARRIVAL, pa.int64()), pa.field(_NUMBER, pa.int64())]
+    schema = _spark_schema(fields)
     arriving = Arriving(experiment, share, scanned.marks_before(), scanned.span)
     finish = _finish(scanned, arriving, to_arrow_schema(schema, timezone="UTC"), destination)
     frame = scanned.raw.mapInArrow(finish, schema)
-    return frame.orderBy("_lc_arrival", _NUMBER).drop("_lc_arrival", _NUMBER)
+    return frame.orderBy(_ARRIVAL, _NUMBER).drop(_ARRIVAL, _NUMBER)
+
+
+def _spark_schema(fields: list[pa.Field]) -> StructType:
+    """The columns as Spark knows them; what it cannot take is an error before any work."""
+    schema, seen = StructType(), set[str]()
+    for column in fields:
+        where, advice = f"column {column.name!r}", "use the engine python, or change the column"
+        if column.name.lower() in seen:
+            raise InputError(must(where, "differ from others in more than case for Spark", column.name, advice))
+        seen.add(column.name.lower())
+        try:
+            schema = schema.add(column.name, from_arrow_type(column.type))
+        except PySparkException:
+            raise InputError(must(where, "have a type Spark knows", str(column.type), advice)) from None
+    return schema
 
 
 def _columns(source: Source, kinds: list[str], *, as_text: bool) -> list[pa.Field]:
     if source.schema is not None:
-        return list(source.schema)
+        return [
+            pa.field(column.name, pa.string()) if as_text and not pa.types.is_integer(column.type) else column
+            for column in source.schema
+        ]
     return [
         pa.field(name, pa.string() if as_text else KINDS[kind]) for name, kind in zip(source.names, kinds, strict=True)
     ]
@@ -227,15 +251,12 @@ def _finish(
             for block, part in reader.parts(batches):
                 if len(part.ts_us):
                     waiting.append(part)
-                    hashed = None if device is None else hash_devices(part.columns[device].cast(pa.string()))
+                    hashed = None if device is None else hash_devices(device_names(part, device))
                     yield block, Rows(part.number, part.ts_us, hashed, *arriving.span)
 
         for _, _, arrival_us in arriving.walk(rows()):
             part = waiting.pop()
-            columns = [
-                column if as_text or name not in kinds else typed(column, kinds[name])
-                for name, column in part.columns.items()
-            ]
+            columns = [_shown(column, kinds.get(name), as_text=as_text) for name, column in part.columns.items()]
             stamps = {destination.event_time: part.ts_us, destination.arrival: arrival_us}
             columns += [pa.array(stamps[name]) for name in added]
             columns += [pa.array(arrival_us), pa.array(part.number)]
@@ -245,6 +266,13 @@ def _finish(
     return finish
 
 
+def _shown(column: pa.Array, kind: str | None, *, as_text: bool) -> pa.Array:
+    """A column as it is written: text of a kind becomes values, in CSV all becomes text."""
+    if as_text:
+        return as_csv_text(column)
+    return column if kind is None else typed(column, kind)
+
+
 def write(frame: DataFrame, destination: Destination, name: str) -> None:
     """One experiment's rows, file after file in order of arrival."""
     folder = str(destination.folder / name)
@@ -252,4 +280,5 @@ def write(frame: DataFrame, destination: Destination, name: str) -> None:
         with changed_settings(frame.sparkSession, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
             frame.write.parquet(folder, compression="zstd")
     else:
-        frame.write.csv(folder, header=True, sep=destination.separator, quote='"', escape='"', emptyValue="")
+        writer = frame.write.options(ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)
+        writer.csv(folder, header=True, sep=destination.separator, quote='"', escape='"', emptyValue="")

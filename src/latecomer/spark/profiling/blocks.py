@@ -167,7 +167,10 @@ def sorted_blocks(rows: DataFrame, size: int = SIZE) -> Blocks:
     """Sort and cache the rows, and note what each block is like."""
     order = [
         name
-        for name in ("arrival_us", *sorted(n for n in rows.columns if n.startswith("order")))
+        for name in (
+            "arrival_us",
+            *sorted((n for n in rows.columns if n.startswith("order")), key=lambda n: int(n[5:])),
+        )
         if name in rows.columns
     ]
     kept: list[str] = [name for name in ("ts_us", "arrival_us", "key", "source") if name in rows.columns]

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
 from latecomer.disorder.profile import Profile, Wait
-from latecomer.disorder.profiler import kept_share, make_picture
+from latecomer.disorder.profiler import Recorded, kept_share, make_picture, profile_recorded
 from latecomer.disorder.times import check_unit, column_us
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
@@ -48,7 +48,8 @@ def profile(
 ) -> Profile:
     """Measure the disorder of a batch DataFrame.
 
-    time: event time, a timestamp, a date, or whole numbers of `unit` (ps, ns, us, ms, s). arrival: when the row came.
+    time: event time, a timestamp, a date, whole numbers of `unit` (ps, ns, us, ms, s), or text (unit iso for dates).
+    arrival: when the row came.
     order: columns that tell which of two rows came first where arrival does not; one of the two must be given, since
     a DataFrame has no order of its own. Rows that are still tied count as sorted by time. key, source: columns.
     period: how often each key should be heard of; then holes are counted. Rows without a usable time are counted as
@@ -69,6 +70,11 @@ def profile(
 
 def profile_blocks(blocks: Blocks, name: str, period_us: int | None) -> Profile:
     """Measure rows that are sorted already."""
+    if blocks.events == 0:
+        nothing, none = np.zeros(0, dtype=np.int64), pa.array([], pa.string())
+        key, source = (none if there else None for there in (blocks.has_key, blocks.has_source))
+        empty = Recorded(nothing, key=key, source=source)
+        return profile_recorded(empty, name=name, period_us=period_us, quarantined=blocks.without_time)
     with small_rows(blocks.rows.sparkSession):
         return _measured(blocks, name, period_us)
 

@@ -15,6 +15,8 @@ from latecomer.disorder.profiler import COLUMNS, ROWS, count_cells
 from latecomer.events import FOREVER_US, Int64s
 from latecomer.spark.profiling.blocks import Batches, Blocks, Piece, Walker
 
+BINS = 4_096
+SHIPPED = 100_000  # values of one range that a quantile may bring to the driver
 FINE_BITS = 10
 FINE = 1 << FINE_BITS  # coarse bins between two powers of two
 
@@ -91,20 +93,68 @@ def bin_range(place: int) -> tuple[int, int]:
     return low, low + 1
 
 
+@dataclass(frozen=True)
+class Sought:
+    """A quantile on its way: it is the value at `position` among the `count` values from `low` to before `high`."""
+
+    low: int
+    high: int
+    count: int
+    position: int
+
+
 def exact_quantiles(blocks: Blocks, walked: Walked) -> dict[str, int]:
-    """Quantiles of the lateness of late events: the coarse bins that hold them are looked at again, value by value."""
+    """Quantiles of the lateness of late events: from the coarse bin that holds each down to the value itself."""
     upto = np.cumsum(walked.coarse)
     late = int(upto[-1])
     if late == 0:
         return {**dict.fromkeys(QUANTILES, 0), "max": 0}
-    positions = {name: rank(late, share) for name, share in QUANTILES.items()}
-    bins = {name: int(np.searchsorted(upto, position, side="right")) for name, position in positions.items()}
-    values = _values_in(blocks, sorted(set(bins.values())))
-    found = {}
-    for name, place in bins.items():
-        before = int(upto[place] - walked.coarse[place])
-        found[name] = _at(values[place], positions[name] - before)
+    sought = {}
+    for name, share in QUANTILES.items():
+        place = int(np.searchsorted(upto, rank(late, share), side="right"))
+        count = int(walked.coarse[place])
+        sought[name] = Sought(*bin_range(place), count, rank(late, share) - int(upto[place]) + count)
+    while any(one.count > SHIPPED and one.high - one.low > 1 for one in sought.values()):
+        sought = _narrowed(blocks, sought)
+    values = _values_in(blocks, sorted({(one.low, one.high) for one in sought.values() if one.high - one.low > 1}))
+    found = {
+        name: _at(values[one.low, one.high], one.position) if one.high - one.low > 1 else one.low
+        for name, one in sought.items()
+    }
     return {**found, "max": walked.longest_us}
+
+
+def _narrowed(blocks: Blocks, sought: dict[str, Sought]) -> dict[str, Sought]:
+    """Cut ranges that hold too many values to be sent into BINS, and keep the bin that matters."""
+    wide = sorted({(one.low, one.high) for one in sought.values() if one.count > SHIPPED and one.high - one.low > 1})
+    walker = blocks.walker()
+
+    def task(batches: Batches) -> Iterator[dict[str, Any]]:
+        counts = {f"{low}": np.zeros(BINS, dtype=np.int64) for low, _ in wide}
+        for _, late_us in lateness_of(walker, batches):
+            for low, high in wide:
+                inside = late_us[(late_us >= low) & (late_us < high)]
+                counts[f"{low}"] += np.bincount((inside - low) // _width(low, high), minlength=BINS)
+        yield counts
+
+    sent = blocks.gather(task)
+    bins = {pair: _sum(sent, f"{pair[0]}") for pair in wide}
+    return {name: _inside(one, bins.get((one.low, one.high))) for name, one in sought.items()}
+
+
+def _width(low: int, high: int) -> int:
+    return -(-(high - low) // BINS)
+
+
+def _inside(one: Sought, counts: Int64s | None) -> Sought:
+    if counts is None:
+        return one
+    upto = np.cumsum(counts)
+    place = int(np.searchsorted(upto, one.position, side="right"))
+    low = one.low + place * _width(one.low, one.high)
+    before = int(upto[place] - counts[place])
+    high = min(low + _width(one.low, one.high), one.high)
+    return Sought(low, high, int(counts[place]), one.position - before)
 
 
 def _at(counted: tuple[Int64s, Int64s], position: int) -> int:
@@ -114,26 +164,26 @@ def _at(counted: tuple[Int64s, Int64s], position: int) -> int:
     return int(values[order][np.searchsorted(np.cumsum(counts[order]), position, side="right")])
 
 
-def _values_in(blocks: Blocks, places: list[int]) -> dict[int, tuple[Int64s, Int64s]]:
-    """The different values in some coarse bins (each a thousandth of its size wide) and how often they occur."""
-    walker, ranges = blocks.walker(), {place: bin_range(place) for place in places}
+def _values_in(blocks: Blocks, ranges: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[Int64s, Int64s]]:
+    """The different values in some ranges and how often they occur."""
+    if not ranges:
+        return {}
+    walker = blocks.walker()
 
     def task(batches: Batches) -> Iterator[dict[str, Any]]:
-        kept: dict[int, list[Int64s]] = {place: [] for place in places}
+        kept: dict[int, list[Int64s]] = {low: [] for low, _ in ranges}
         for _, late_us in lateness_of(walker, batches):
-            for place, (low, high) in ranges.items():
-                kept[place].append(late_us[(late_us >= low) & (late_us < high)])
+            for low, high in ranges:
+                kept[low].append(late_us[(late_us >= low) & (late_us < high)])
         arrays = {}
-        for place, parts in kept.items():
+        for low, parts in kept.items():
             together = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-            arrays[f"values{place}"], arrays[f"counts{place}"] = np.unique(together, return_counts=True)
+            arrays[f"values{low}"], arrays[f"counts{low}"] = np.unique(together, return_counts=True)
         yield arrays
 
     sent = blocks.gather(task)
-    return {
-        place: (
-            np.concatenate([arrays[f"values{place}"].to_numpy() for arrays in sent]),
-            np.concatenate([arrays[f"counts{place}"].to_numpy() for arrays in sent]),
-        )
-        for place in places
-    }
+
+    def united(name: str) -> Int64s:
+        return np.concatenate([arrays[name].to_numpy() for arrays in sent])
+
+    return {(low, high): (united(f"values{low}"), united(f"counts{low}")) for low, high in ranges}

@@ -15,7 +15,7 @@ from pyspark.storagelevel import StorageLevel
 
 from latecomer.disorder.generate import hash_devices
 from latecomer.disorder.lines import Bad, join_kinds
-from latecomer.disorder.load import QUARANTINE_SCHEMA, BadRows, Part, check_rows, refuse
+from latecomer.disorder.load import QUARANTINE_SCHEMA, BadRows, Part, check_rows, device_names, refuse
 from latecomer.disorder.source import Source
 from latecomer.events import NEVER_US, Int64s
 from latecomer.spark.recorded.source import Reader, raw_blocks
@@ -32,7 +32,7 @@ class Summary:
     rows: int = 0
     min_us: int = -NEVER_US
     max_us: int = NEVER_US
-    landmarks: list[int] = field(default_factory=list)
+    landmarks: list[tuple[int, int]] = field(default_factory=list)  # (mark, row number)
     kinds: list[str] = field(default_factory=list)
     bad: int = 0
     first_bad: list[Any] | None = None
@@ -47,9 +47,28 @@ class Summary:
         self.kinds = _join(self.kinds, part.kinds)
         marks = np.maximum(np.maximum.accumulate(part.ts_us), self.max_us)
         first = -self.rows % LANDMARK
-        self.landmarks += marks[first::LANDMARK].tolist()
+        self.landmarks += list(zip(marks[first::LANDMARK].tolist(), part.number[first::LANDMARK].tolist(), strict=True))
         self.rows += len(part.ts_us)
         self.min_us, self.max_us = min(self.min_us, int(part.ts_us.min())), int(marks[-1])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Rows in order of arrival, cut into parts: each bound is the first (arrival, row number) of a part."""
+
+    arrival_us: Int64s
+    number: Int64s
+
+    def part_of(self, arrival_us: Int64s, number: Int64s) -> Int64s:
+        """The part of each row; where many arrive at once, their numbers decide."""
+        low = np.searchsorted(self.arrival_us, arrival_us, side="left")
+        high = np.searchsorted(self.arrival_us, arrival_us, side="right")
+        part: Int64s = high.copy()
+        for bound in np.unique(low[high > low]).tolist():
+            tied = (low == bound) & (high > low)
+            stop = int(high[tied][0])
+            part[tied] = bound + np.searchsorted(self.number[bound:stop], number[tied], side="right")
+        return part
 
 
 def _join(kinds: list[str], more: list[str]) -> list[str]:
@@ -97,11 +116,12 @@ class Scanned:
             joined = _join(joined, summary.kinds) if summary.kinds else joined
         return joined
 
-    def bounds(self, parts: int) -> Int64s:
-        """Times that cut the running maximum into about equal parts."""
-        marks = np.maximum.accumulate([mark for summary in self.summaries for mark in summary.landmarks])
-        places = np.arange(1, parts) * len(marks) // parts
-        return np.unique(marks[places]).astype(np.int64)
+    def bounds(self, parts: int) -> Bounds:
+        """Arrivals that cut the rows into about equal parts, were none delayed."""
+        found = np.array([pair for summary in self.summaries for pair in summary.landmarks], dtype=np.int64)
+        marks, numbers = np.maximum.accumulate(found[:, 0]), found[:, 1]
+        places = np.unique(np.arange(1, parts) * len(marks) // parts)
+        return Bounds(marks[places], numbers[places])
 
     def bad_rows(self) -> DataFrame:
         """The bad rows, read again."""
@@ -156,7 +176,7 @@ def _scanner(reader: Reader) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
         summaries: dict[int, Summary] = {}
         for block, part in reader.parts(batches):
             summaries.setdefault(block, Summary(block)).add(part)
-            hashed = None if device is None else hash_devices(part.columns[device].cast(pa.string())).view(np.int64)
+            hashed = None if device is None else hash_devices(device_names(part, device)).view(np.int64)
             yield _rows(block, part, hashed)
         for summary in summaries.values():
             yield _note(summary)

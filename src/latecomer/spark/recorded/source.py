@@ -8,6 +8,7 @@ each block are counted first. Parquet is read row group by row group, whose firs
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,12 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from latecomer.disorder.load import Part, parquet_part, text_part
-from latecomer.disorder.source import Source
+from latecomer.disorder.source import Source, open_parquet
+from latecomer.errors import InputError, must
 from latecomer.events import Int64s
 
 _ROWS = 65_536
@@ -69,7 +70,7 @@ class Reader:
 
     def _row_group(self, block: Block) -> Iterator[tuple[int, Part]]:
         line = block.line
-        with pq.ParquetFile(block.file) as file:
+        with open_parquet(block.file) as file:
             for batch in file.iter_batches(_ROWS, row_groups=[block.group]):
                 yield block.place, parquet_part(block.file, batch, line, block.before, self.source)
                 line += len(batch)
@@ -87,6 +88,10 @@ def raw_blocks(spark: SparkSession, source: Source) -> tuple[DataFrame, Reader]:
     """The source's bytes as blocks, and the reader that makes rows of them."""
     if source.form is None:
         return _row_groups(spark, source)
+    for path in source.files:
+        if path.name.startswith(("_", ".")) or ":" in path.name:
+            advice = "rename it, or use the engine python"
+            raise InputError(must("file", "not begin with _ or . nor have a : for Spark", str(path), advice))
     paths = [_escaped(path) for path in source.files]
     lines = spark.read.text(paths, lineSep="\n")
     file, start = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
@@ -98,14 +103,14 @@ def raw_blocks(spark: SparkSession, source: Source) -> tuple[DataFrame, Reader]:
 
 def _escaped(path: Path) -> str:
     """Spark takes paths for patterns; this one is meant as it stands."""
-    text = str(path.resolve())
+    text = os.path.abspath(path)
     return "".join(f"\\{letter}" if letter in "*?[]{}\\" else letter for letter in text)
 
 
 def _place(uri: str, source: Source) -> int:
     """Which of the source's files a URI of Spark's is."""
-    path = Path(unquote(urlsplit(uri).path))
-    return next(place for place, file in enumerate(source.files) if file.resolve() == path)
+    path = unquote(urlsplit(uri).path)
+    return next(place for place, file in enumerate(source.files) if os.path.abspath(file) == path)
 
 
 def _number(found: list[tuple[int, int, int, int]], source: Source) -> dict[int, Block]:
@@ -123,9 +128,10 @@ def _row_groups(spark: SparkSession, source: Source) -> tuple[DataFrame, Reader]
     before = 0
     for path in source.files:
         line = 0
-        footer = pq.read_metadata(path)
+        with open_parquet(path) as file:
+            footer = file.metadata
         for group in range(footer.num_row_groups):
-            blocks[len(blocks)] = Block(len(blocks), str(path.resolve()), line, before, group)
+            blocks[len(blocks)] = Block(len(blocks), os.path.abspath(path), line, before, group)
             line += footer.row_group(group).num_rows
         before += line
     frame = spark.range(0, len(blocks), 1, max(1, min(len(blocks), _TASKS))).withColumnRenamed("id", "block")
