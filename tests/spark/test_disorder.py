@@ -172,3 +172,10 @@ def test_a_preset_on_spark_equals_its_table(spark: SparkSession, pieces: int) ->
     made = lc.preset("meters", meters=30, days=5, seed=2)
     found = lc.preset_frame(spark, made, pieces=pieces).toArrow()
     assert found.cast(made.schema).equals(made.table())
+
+
+def test_a_preset_as_csv_is_the_same_from_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    made = lc.preset("traffic", seconds=2, seed=2)
+    plain = lc.generate_preset(made, tmp_path / "plain", format="csv", engine="python")
+    assert csv_rows(plain) == csv_rows(lc.generate_preset(made, tmp_path / "spark", format="csv", engine="spark"))
+    assert lc.profile_path(plain, time="ts", arrival="arrival").events == 2_000

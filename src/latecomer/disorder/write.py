@@ -89,7 +89,9 @@ def write_rows(
 
 
 def as_text(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Values as CSV shows them, the same whoever writes it."""
+    """Values as CSV shows them, the same whoever writes it; instants as whole microseconds."""
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
     return column if pa.types.is_integer(column.type) else column.cast(pa.string())
 
 

@@ -95,10 +95,12 @@ def generate_preset(
     if spark_works:
         from latecomer.spark.generating import preset_frame
         from latecomer.spark.generating.generate import write
+        from latecomer.spark.generating.preset import as_csv
         from latecomer.spark.session import session
 
         tell("making rows on Spark")
-        write(preset_frame(session(), preset), destination, "events")
+        frame = preset_frame(session(), preset)
+        write(frame if format == "parquet" else as_csv(frame), destination, "events")
     else:
         tell("making rows")
         table = preset.table()

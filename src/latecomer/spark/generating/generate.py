@@ -227,10 +227,9 @@ def _spark_schema(fields: list[pa.Field]) -> StructType:
 
 def _columns(source: Source, kinds: list[str], *, as_text: bool) -> list[pa.Field]:
     if source.schema is not None:
-        return [
-            pa.field(column.name, pa.string()) if as_text and not pa.types.is_integer(column.type) else column
-            for column in source.schema
-        ]
+        empty = [pa.array([], column.type) for column in source.schema]
+        shown = [as_csv_text(column).type if as_text else column.type for column in empty]
+        return [pa.field(name, kind) for name, kind in zip(source.names, shown, strict=True)]
     return [
         pa.field(name, pa.string() if as_text else KINDS[kind]) for name, kind in zip(source.names, kinds, strict=True)
     ]

@@ -6,14 +6,21 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, TimestampType
 
 from latecomer.disorder.presets import Preset
 from latecomer.errors import InputError, must
 
 PIECE = 1_000_000  # rows that are made at once
 _PLACE = "_lc_place"
+
+
+def as_csv(frame: DataFrame) -> DataFrame:
+    """Instants as whole microseconds, as everything that latecomer writes as CSV has them."""
+    instants = [field.name for field in frame.schema if isinstance(field.dataType, TimestampType)]
+    return frame.withColumns({name: F.unix_micros(name) for name in instants})
 
 
 def preset_frame(spark: SparkSession, preset: Preset, *, pieces: int | None = None) -> DataFrame:
