@@ -161,10 +161,14 @@ def test_late_readings_come_in_batches_in_order(stream: Stream) -> None:
     assert 5 < len(meter) / batches < 12
 
 
-def test_a_meter_arrives_in_order_of_its_own_times(stream: Stream) -> None:
-    order = np.argsort(stream.meter, kind="stable")
-    same = np.diff(stream.meter[order]) == 0
-    assert np.all(np.diff(stream.ts_us[order])[same] > 0)
+def test_most_batches_fill_a_hole_that_an_on_time_reading_has_shown(stream: Stream) -> None:
+    order = np.argsort(stream.meter, kind="stable")  # keeps the order of arrival within a meter
+    meter, ts_us, held = stream.meter[order], stream.ts_us[order], stream.late_us[order] > 0
+    same = np.diff(meter) == 0
+    first = held[1:] & same & ~held[:-1]  # the first reading of a batch, after an on-time one
+    back = np.diff(ts_us)[first] < 0
+    assert 0.5 < back.mean() < 0.8  # a quarter comes before it, and a patchy meter may lose it
+    assert np.all(np.diff(ts_us)[same & ~held[1:] & ~held[:-1]] > 0)
 
 
 def test_without_faults_use_stays_between_zero_and_the_fuse() -> None:

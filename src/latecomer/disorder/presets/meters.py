@@ -8,8 +8,9 @@ Invariants
 2. Patchy meters lose each reading with a chance of their own (49 to 77 %), silent meters lose one long stretch (24 to
    100 % of the time; what passes the end is lost at the beginning, so that each hour misses the same share), all others
    lose none. Lost readings never come.
-3. In an outage a meter keeps its readings; they arrive together, in order of time, when contact is back, within the
-   hour after the last of them. The lengths follow a Lomax law (95 % of the late readings are less than 3 days late) of
+3. In an outage a meter keeps its readings; they arrive together, in order of time, when contact is back. Three batches
+   in four come after the meter's next on-time reading and fill a hole that it has shown, the others shortly before it;
+   all come within two hours after their last reading. The lengths follow a Lomax law (95 % of the late readings are less than 3 days late) of
    at most `LONGEST_HOURS`, so that no lateness passes 40 days. Outages of one meter never touch.
 4. Lengths and chances are strata of their laws, not draws: rates hold in every run from about a hundred meters on.
 5. Without a fault, the register grows each hour by less than the fuse and never falls; each fault is a few steps.
@@ -38,10 +39,11 @@ from latecomer.events import Bools, Int64s
 HOUR_US = 3_600_000_000
 FIRST_US = -(-START_US // HOUR_US) * HOUR_US  # the first full hour
 TRANSPORT_US = 2_000_000
-LONGEST_HOURS = 40 * 24 - 1
+LONGEST_HOURS = 40 * 24 - 2
 FUSES = np.array([16, 20, 25, 35]) * 3 * 230  # ampere on three phases, as watt-hours per hour
 
 _BATCH_GAP_US = 1_000  # between readings of one late batch
+_AFTER_NEXT = 0.75  # of the batches come after the next on-time reading
 _PATCHY, _SILENT = 0.965, 0.63  # shares of the meters, as multiples of the share of missing readings
 _CHANCE = (0.49, 0.77)  # of a patchy meter to lose a reading
 _SILENCE = (0.24, 1.0)  # of the whole time
@@ -267,7 +269,9 @@ def _held_up(preset: Meters, outages: Stretches, start: int, stop: int) -> tuple
     """The rows of a block that are held up by an outage, and when they arrive."""
     rows, which, hour = _numbers_in(preset, outages, start, stop)
     last = outages.stop - 1
-    wait = 0.05 + 0.9 * draws(preset.seed, "meters/back", outages.meter * preset.hours + last)
+    numbers = outages.meter * preset.hours + last
+    after_next = draws(preset.seed, "meters/after", numbers) < _AFTER_NEXT
+    wait = 0.05 + 0.9 * draws(preset.seed, "meters/back", numbers) + after_next
     back_us = times_us(preset, last, outages.meter) + (wait * HOUR_US).astype(np.int64)
     return rows, back_us[which] + (hour - outages.start[which]) * _BATCH_GAP_US
 
