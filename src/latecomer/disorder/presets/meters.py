@@ -10,8 +10,9 @@ Invariants
    lose none. Lost readings never come.
 3. In an outage a meter keeps its readings; they arrive together, in order of time, when contact is back. Three batches
    in four come after the meter's next on-time reading and fill a hole that it has shown, the others shortly before it;
-   all come within two hours after their last reading. The lengths follow a Lomax law (95 % of the late readings are less than 3 days late) of
-   at most `LONGEST_HOURS`, so that no lateness passes 40 days. Outages of one meter never touch.
+   all come within two hours after their last reading. The lengths follow a Lomax law (95 % of the late readings are
+   less than 3 days late) of at most `LONGEST_HOURS`, so that no lateness passes 40 days. Outages of one meter never
+   touch.
 4. Lengths and chances are strata of their laws, not draws: rates hold in every run from about a hundred meters on.
 5. Without a fault, the register grows each hour by less than the fuse and never falls; each fault is a few steps.
 
