@@ -105,9 +105,11 @@ class ExperimentConfig(_Strict):
         least = _delay_us(self.min_delay, f"{where}.minDelay")
         settings = self._settings(where, kind)
         if self.distribution == "empirical":
-            curve = read_curve(folder / self.profile) if self.profile else {"shares": (), "delays_us": ()}
-            settings |= curve
-            most = max(curve["delays_us"], default=0)
+            if self.profile is None:
+                advice = "make one with latecomer profile --json"
+                raise InputError(must(f"{where}.profile", "name a profile", None, advice))
+            settings |= read_curve(folder / self.profile)
+            most = settings["delays_us"][-1]
         elif self.max_delay is None:
             raise InputError(must(f"{where}.maxDelay", "be given", None, "e.g. 2000 (ms) or '2 seconds'"))
         if self.max_delay is not None:
@@ -131,8 +133,6 @@ class ExperimentConfig(_Strict):
                     must(f"{where}.{name}", f"be a parameter of {self.distribution}", value, f"it has {knows}")
                 )
             given[name] = value
-        if self.distribution == "empirical" and self.profile is None:
-            raise InputError(must(f"{where}.profile", "name a profile", None, "make one with latecomer profile --json"))
         return given
 
 
