@@ -99,6 +99,32 @@ def patience(times: Sequence[int]) -> list[list[int]]:
     return found
 
 
+class Impatience:
+    """Impatience sort from the paper's text (III-B, III-D), with lists; an event is (time, place of arrival)."""
+
+    def __init__(self) -> None:
+        self.runs: list[list[tuple[int, int]]] = []
+        self.floor = NEVER_US
+
+    def push(self, event: tuple[int, int]) -> bool:
+        """Append to the first run whose last event is not after it, or open a new one; False if it is too late."""
+        if event[0] <= self.floor:
+            return False
+        run = next((run for run in self.runs if run[-1] <= event), None)
+        if run is None:
+            self.runs.append([event])
+        else:
+            run.append(event)
+        return True
+
+    def punctuate(self, floor: int) -> list[tuple[int, int]]:
+        """Cut the heads, merge them, remove the runs that are empty."""
+        heads = [[event for event in run if event[0] <= floor] for run in self.runs]
+        self.runs = [rest for run in self.runs if (rest := [event for event in run if event[0] > floor])]
+        self.floor = max(self.floor, floor)
+        return sorted(itertools.chain(*heads))
+
+
 def lateness(times: Sequence[int]) -> list[int]:
     """How far each event is behind the largest time before it."""
     return [max(0, max(times[:place], default=time) - time) for place, time in enumerate(times)]

@@ -1,7 +1,7 @@
 """Right answers from late data, on Spark.
 
 >>> import latecomer as lc
->>> lc.Hold("10 minutes").latency_us
+>>> lc.Reorder("10 minutes").latency_us
 600000000
 """
 
@@ -11,10 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latecomer.basic import Hold, PassThrough
+    from latecomer.basic import PassThrough
     from latecomer.disorder.presets import preset
-    from latecomer.errors import HeldError, InputError, LatecomerError, LatecomerWarning, StateError
+    from latecomer.errors import (
+        HeldError,
+        InputError,
+        LatecomerError,
+        LatecomerWarning,
+        LateError,
+        OrderSensitiveError,
+        StateError,
+    )
     from latecomer.experiments.disorder import generate, generate_preset, profile_path
+    from latecomer.impatience import ImpatienceSorter, Released, Reorder
     from latecomer.report import to_html
     from latecomer.spark.counters import read_counters
     from latecomer.spark.disordered import Events, disordered
@@ -32,11 +41,15 @@ __all__ = [
     "Events",
     "Files",
     "HeldError",
-    "Hold",
+    "ImpatienceSorter",
     "InputError",
+    "LateError",
     "LatecomerError",
     "LatecomerWarning",
+    "OrderSensitiveError",
     "PassThrough",
+    "Released",
+    "Reorder",
     "Result",
     "StateError",
     "disordered",
@@ -59,11 +72,15 @@ _HOMES = {
     "Events": "spark.disordered",
     "Files": "spark.sinks",
     "HeldError": "errors",
-    "Hold": "basic",
+    "ImpatienceSorter": "impatience",
     "InputError": "errors",
+    "LateError": "errors",
     "LatecomerError": "errors",
     "LatecomerWarning": "errors",
+    "OrderSensitiveError": "errors",
     "PassThrough": "basic",
+    "Released": "impatience",
+    "Reorder": "impatience",
     "Result": "spark.result",
     "StateError": "errors",
     "disordered": "spark.disordered",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from functools import cache
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 
@@ -18,11 +20,38 @@ R = TypeVar("R")
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a loop over arrays on its first call."""
+    return _compiled(function)
+
+
+def bare_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that makes no array, not even a slice: numba need not count who uses which, and calls are cheap."""
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     if os.environ.get("LATECOMER_JIT", "1") == "0":
         return function
     cached = os.environ.get("LATECOMER_JIT_CACHE", "1") != "0"
     try:
-        compiled = numba.njit(function, cache=cached, nogil=True)
+        compiled = numba.njit(function, cache=cached, nogil=True, **options)
     except RuntimeError:  # numba found no folder it may write its cache to
-        compiled = numba.njit(function, cache=False, nogil=True)
+        compiled = numba.njit(function, cache=False, nogil=True, **options)
+        cached = False
+    if cached:
+        _stamp(compiled, function.__code__.co_filename)
     return cast(Callable[P, R], compiled)
+
+
+def _stamp(compiled: Any, filename: str) -> None:
+    """Let the cache forget a kernel when any file beside it changes: kernels call those of their neighbours.
+
+    Numba looks at the kernel's own file only, and would run old code of a neighbour that was compiled into it.
+    """
+    file = compiled._cache._cache_file
+    file._source_stamp = (file._source_stamp, _folder_stamp(Path(filename).parent))
+
+
+@cache
+def _folder_stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    files = sorted(folder.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

@@ -27,8 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.errors import HeldError, must
-from latecomer.events import EventBatch, Int64s, Layout
+from latecomer.errors import HeldError, InputError, must
+from latecomer.events import EventBatch, Int64s, Layout, users_columns
 from latecomer.progress import Timeline
 
 LATENESS, REASON = "lateness_us", "reason"
@@ -99,6 +99,11 @@ class Machine(ABC):
         """How many events are held."""
         return self.store.rows
 
+    @property
+    def runs(self) -> int:
+        """How many sorted runs they are held in, where the machine holds them so."""
+        return 0
+
     def snapshot(self) -> dict[str, bytes]:
         """All state, as named chunks of bytes."""
         return self.store.snapshot()
@@ -122,6 +127,10 @@ class Settings(ABC):
         """The last punctuation, for the counters."""
         return timeline.punctuation(0)
 
+    def added(self) -> dict[str, pa.DataType]:
+        """Columns that the machine adds to the user's in the results."""
+        return {}
+
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""
         return self.build(ChunkStore.restore(snapshot), layout)
@@ -129,6 +138,13 @@ class Settings(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and values: stored with the state and compared on restart."""
         return {"strategy": self.name, **dataclasses.asdict(self)}
+
+
+def check_max_held(max_held: int | None) -> None:
+    """Refuse a limit that is none."""
+    whole = isinstance(max_held, int) and not isinstance(max_held, bool)
+    if max_held is not None and not (whole and max_held > 0):
+        raise InputError(must("max_held", "be a whole number above zero", max_held, "or leave it out"))
 
 
 def check_held(held: int, max_held: int | None) -> None:
@@ -156,4 +172,4 @@ def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
 
 def _with_change(output: Output) -> pa.RecordBatch:
     change = np.ones(len(output), dtype=np.int8) if output.change is None else output.change
-    return output.rows.append_column(CHANGE, pa.array(change))
+    return users_columns(output.rows).append_column(CHANGE, pa.array(change))

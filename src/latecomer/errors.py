@@ -11,12 +11,20 @@ class InputError(LatecomerError, ValueError):
     """An argument, a column or a setting is not usable; raised before a query starts."""
 
 
+class OrderSensitiveError(InputError, AttributeError):
+    """A call that needs events in order was made on a disordered stream."""
+
+
 class StateError(LatecomerError):
     """Stored state does not belong to the query that wants to read it."""
 
 
 class HeldError(LatecomerError):
     """More events would be held than `max_held` allows."""
+
+
+class LateError(LatecomerError):
+    """An event came too late, and the user wants to stop then."""
 
 
 class LatecomerWarning(UserWarning):

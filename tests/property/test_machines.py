@@ -6,22 +6,33 @@ from typing import ClassVar
 
 import pytest
 
-from latecomer.basic import Hold, PassThrough
-from latecomer.basic.hold import _Hold
+from latecomer.basic import PassThrough
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Output, Settings, down
 from latecomer.errors import HeldError
 from latecomer.events import EventBatch, Layout
+from latecomer.impatience import Reorder
+from latecomer.impatience.reorder import _Reorder
 from latecomer.progress import Timeline
 from latecomer.testing import ManualClock, check_machine, random_stream, run_machine
 
+MACHINES = [
+    PassThrough(),
+    Reorder("1 ms"),
+    Reorder("20 ms"),
+    Reorder("10 s"),
+    Reorder("20 ms", total=True),
+    Reorder("20 ms", align_us=7_000),
+    Reorder("20 ms", align_us=1_000_000),
+]
 
-@pytest.mark.parametrize("settings", [PassThrough(), Hold("1 ms"), Hold("20 ms"), Hold("10 s")], ids=str)
+
+@pytest.mark.parametrize("settings", MACHINES, ids=str)
 def test_machine_keeps_the_five_invariants(settings: Settings) -> None:
     check_machine(settings)
 
 
-class _Forgetful(_Hold):
+class _Forgetful(_Reorder):
     """Keeps the last batch in a field that a restart loses."""
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
@@ -35,7 +46,7 @@ class _Forgetful(_Hold):
             yield down(self._kept.sorted())
 
 
-class _Losing(_Hold):
+class _Losing(_Reorder):
     """Loses what is too late."""
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
@@ -44,20 +55,20 @@ class _Losing(_Hold):
                 yield output
 
 
-class _Hoarding(_Hold):
+class _Hoarding(_Reorder):
     """Never releases before the end."""
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         ordered = batch.sorted()
-        self._keep(ordered)
+        self._keep(ordered, 0)
         yield from ()
 
 
 @dataclass(frozen=True)
-class Broken(Hold):
+class Broken(Reorder):
     """Settings that build a machine with a fault."""
 
-    machine: type[_Hold] = _Losing
+    machine: type[_Reorder] = _Losing
     name: ClassVar[str] = "broken"
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
@@ -72,7 +83,7 @@ class Broken(Hold):
         (_Forgetful, "invariant"),
     ],
 )
-def test_check_machine_finds_a_broken_machine(machine: type[_Hold], invariant: str) -> None:
+def test_check_machine_finds_a_broken_machine(machine: type[_Reorder], invariant: str) -> None:
     with pytest.raises(AssertionError, match=invariant):
         check_machine(Broken("5 ms", machine=machine))
 
@@ -80,7 +91,7 @@ def test_check_machine_finds_a_broken_machine(machine: type[_Hold], invariant: s
 def test_max_held_stops_with_a_clear_error() -> None:
     stream = random_stream(3)
     with pytest.raises(HeldError, match="held events per shard must stay within max_held=5; got"):
-        run_machine(Hold("10 s", max_held=5), stream)
+        run_machine(Reorder("10 s", max_held=5), stream)
 
 
 def test_the_manual_clock_moves_when_told() -> None:

@@ -1,6 +1,5 @@
-"""The two plainest strategies: let everything through, or hold it until a punctuation."""
+"""The plainest strategy: let everything through."""
 
-from latecomer.basic.hold import Hold
 from latecomer.basic.pass_through import PassThrough
 
-__all__ = ["Hold", "PassThrough"]
+__all__ = ["PassThrough"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from latecomer.basic import Hold
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane
 from latecomer.events import Int64s
 from latecomer.headers import HeaderBuilder
+from latecomer.impatience import Reorder
 from latecomer.progress import Progress
 from latecomer.testing import LAYOUT, Stream, run_machine
 
@@ -27,7 +27,7 @@ ZEROS = np.zeros(COUNT, dtype=np.int64)
     ids=["one time", "reversed, one key", "a key per row", "before 1970"],
 )
 def test_a_million_awkward_events_come_out_in_order(ts_us: Int64s, tick: Int64s, key: Int64s) -> None:
-    run = run_machine(Hold("1 ms"), Stream(ts_us, tick, key, ZEROS), cuts=[COUNT // 2] if tick.any() else [])
+    run = run_machine(Reorder("1 ms"), Stream(ts_us, tick, key, ZEROS), cuts=[COUNT // 2] if tick.any() else [])
     given = run.rows(Lane.DOWN)
     assert given is not None
     assert len(given) == COUNT
@@ -41,7 +41,7 @@ def test_many_small_batches_leave_few_chunks() -> None:
     numbers = np.arange(count, dtype=np.int64)
     stream = Stream(numbers * 1_000, numbers, numbers % 7, numbers % 2)
     store = ChunkStore()
-    progress, machine = Progress(), Hold("1 h").build(store, LAYOUT)
+    progress, machine = Progress(), Reorder("1 h").build(store, LAYOUT)
     for positions in np.split(numbers, np.arange(10, count, 10)):
         batch, header = stream.batch(positions), HeaderBuilder()
         header.add(batch.ts_us, batch.tick)
@@ -57,7 +57,7 @@ def test_a_fully_reversed_stream_in_ticks_is_late_but_not_lost() -> None:
     count = 10_000
     numbers = np.arange(count, dtype=np.int64)
     stream = Stream(numbers[::-1].copy(), numbers, numbers % 7, numbers % 2)
-    run = run_machine(Hold("100 us"), stream, cuts=list(range(1_000, count, 1_000)))
+    run = run_machine(Reorder("100 us"), stream, cuts=list(range(1_000, count, 1_000)))
     given = run.rows(Lane.DOWN)
     assert given is not None
     assert len(given) + len(run.late_ids()) == count

@@ -1,0 +1,7 @@
+"""Impatience sort: runs with descending tails, heads cut at a punctuation, the smallest merged first."""
+
+from latecomer.impatience.policy import Late
+from latecomer.impatience.reorder import Reorder
+from latecomer.impatience.sorter import ImpatienceSorter, Released
+
+__all__ = ["ImpatienceSorter", "Late", "Released", "Reorder"]
