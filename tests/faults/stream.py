@@ -14,7 +14,7 @@ def main(folder: str, out: str) -> None:
     events = lc.disordered(
         df, time="ts", key="key", source="source", arrival="arrival", order="id", max_ahead="1 hour", shards=2
     )
-    result = events.where("key <> 3").hold(f"{LATENCY_US} us")
+    result = events.where("key <> 3").reorder(f"{LATENCY_US} us")
     query = result.start(f"{folder}/{out}", checkpoint=f"{folder}/{out}-checkpoint", available_now=True)
     query.awaitTermination()
     print("done", flush=True)

@@ -20,7 +20,7 @@ folder = sys.argv[1]
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 df = spark.readStream.schema("{SCHEMA}").option("maxFilesPerTrigger", 1).parquet(folder + "/in")
 events = lc.disordered(df, time="ts", key="key", source="source", arrival="arrival", order="id", shards=2)
-result = events.where("id >= 0").hold("{LATENCY_US} us")
+result = events.where("id >= 0").reorder("{LATENCY_US} us")
 query = result.start(folder + "/out", checkpoint=folder + "/checkpoint", available_now=True)
 query.awaitTermination()
 assert query.exception() is None, query.exception()

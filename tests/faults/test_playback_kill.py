@@ -31,7 +31,7 @@ def play(folder: str) -> None:
     events = lc.disordered(
         df, time="ts", key="key", source="source", arrival="arrival", order="id", end="ended", shards=2
     )
-    result = events.select("id", "ts").hold(f"{LATENCY_US} us")
+    result = events.select("id", "ts").reorder(f"{LATENCY_US} us")
     query = result.start(f"{folder}/out", checkpoint=f"{folder}/checkpoint")
     while query.isActive:
         progress = query.lastProgress

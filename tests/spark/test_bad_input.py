@@ -75,7 +75,7 @@ def test_arguments_are_checked_before_anything_runs(df: DataFrame, arguments: di
 )
 def test_a_latency_needs_a_size_and_a_unit(df: DataFrame, latency: Any, message: str) -> None:
     with pytest.raises(lc.InputError, match=message):
-        lc.disordered(df, time="ts", shards=1).hold(latency)
+        lc.disordered(df, time="ts", shards=1).reorder(latency)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_max_held_is_a_whole_number_above_zero(df: DataFrame) -> None:
     wrong: list[Any] = [0, -1, "10", True]
     for value in wrong:
         with pytest.raises(lc.InputError, match="max_held must be a whole number above zero"):
-            lc.disordered(df, time="ts", shards=1).hold("1 s", max_held=value)
+            lc.disordered(df, time="ts", shards=1).reorder("1 s", max_held=value)
 
 
 def test_lanes_do_not_share_a_folder(spark: SparkSession) -> None:
@@ -139,7 +139,7 @@ def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> 
 def test_a_million_rows_of_one_time_all_come_out(spark: SparkSession) -> None:
     count = 1_000_000
     df = spark.range(0, count, 1, 3).selectExpr("id", "1000L AS ts", "id % 1000 AS key")
-    result = lc.disordered(df, time="ts", key="key", shards=2).hold("1 s")
+    result = lc.disordered(df, time="ts", key="key", shards=2).reorder("1 s")
     row = result.down.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
     assert row is not None
     assert (row["rows"], row["ids"]) == (count, count)

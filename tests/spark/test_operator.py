@@ -47,7 +47,7 @@ def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_p
     given, late = expected(events)
     write_in_parts(events.slice(0, 1_400), tmp_path / "in", 2)
     out, checkpoint = tmp_path / "out", str(tmp_path / "checkpoint")
-    result = declare(read(spark, tmp_path / "in")).with_columns(one="1").hold(LATENCY)
+    result = declare(read(spark, tmp_path / "in")).with_columns(one="1").reorder(LATENCY)
     first = result.start(str(out), checkpoint=checkpoint, available_now=True)
     first.awaitTermination()
     counted = counters(first)
@@ -59,7 +59,7 @@ def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_p
     kept = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
-        second = declare(read(spark, tmp_path / "in")).where("id >= 0").with_columns(one="1").hold(LATENCY)
+        second = declare(read(spark, tmp_path / "in")).where("id >= 0").with_columns(one="1").reorder(LATENCY)
         query = second.start(out, checkpoint=checkpoint, available_now=True)
         query.awaitTermination()
     finally:
@@ -92,10 +92,12 @@ def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
     df = read(spark, tmp_path / "in")
     out = str(tmp_path / "out")
     others = {
-        "shards: 2": declare(df, shards=3).with_columns(one="1").hold(LATENCY),
-        "strategy": declare(df).with_columns(one="1").hold("1 s"),
-        "types": declare(df.withColumn("key", F.col("key").cast("long"))).with_columns(key="1", one="1").hold(LATENCY),
-        "schema": declare(df).select("id", "ts").hold(LATENCY),
+        "shards: 2": declare(df, shards=3).with_columns(one="1").reorder(LATENCY),
+        "strategy": declare(df).with_columns(one="1").reorder("1 s"),
+        "types": declare(df.withColumn("key", F.col("key").cast("long")))
+        .with_columns(key="1", one="1")
+        .reorder(LATENCY),
+        "schema": declare(df).select("id", "ts").reorder(LATENCY),
     }
     for name, result in others.items():
         with pytest.raises(lc.StateError, match="query must go on with the settings") as error:
@@ -103,7 +105,7 @@ def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
         assert name in str(error.value)
         assert "another checkpoint" in str(error.value)
     with pytest.raises(lc.InputError, match="output folder must be empty for a new checkpoint"):
-        declare(df).hold(LATENCY).start(out, checkpoint=str(tmp_path / "another"), available_now=True)
+        declare(df).reorder(LATENCY).start(out, checkpoint=str(tmp_path / "another"), available_now=True)
 
 
 def test_a_batch_gives_the_same_for_any_number_of_shards(spark: SparkSession, tmp_path: Path) -> None:
@@ -112,11 +114,11 @@ def test_a_batch_gives_the_same_for_any_number_of_shards(spark: SparkSession, tm
     write_in_parts(events, tmp_path / "in", 3)
     df = spark.read.schema(SCHEMA).parquet(str(tmp_path / "in"))
     for shards in (1, 3):
-        counts = declare(df, shards).hold(LATENCY).write(str(tmp_path / f"out{shards}"))
+        counts = declare(df, shards).reorder(LATENCY).write(str(tmp_path / f"out{shards}"))
         assert (counts["given"], counts["late"]) == (len(given), len(late))
         assert ids(tmp_path / f"out{shards}", "down") == sorted(given)
         assert ids(tmp_path / f"out{shards}", "late") == late
-    in_order = [row["id"] for row in declare(df, 1).hold(LATENCY).down.collect()]
+    in_order = [row["id"] for row in declare(df, 1).reorder(LATENCY).down.collect()]
     assert in_order == given
 
 
@@ -146,7 +148,7 @@ def test_rows_have_one_door_and_filtered_rows_still_move_time(spark: SparkSessio
         .select("id", F.col("inverse").alias("one"), (F.col("value") + 1).alias("more"))
     )
     assert steps.columns == ["id", "one", "more"]
-    result = steps.hold("2 s")
+    result = steps.reorder("2 s")
     seen: dict[str, list[tuple[object, ...]]] = {}
     sinks: dict[str, SinkLike] = {lane: _collect(seen, lane) for lane in ("down", "late", "quarantine")}
     counts = result.write(sinks=sinks)
@@ -175,10 +177,10 @@ def test_where_and_select_keep_roles_that_are_dropped_or_changed(spark: SparkSes
     df = spark.createDataFrame([(1, 3_000_000, "b"), (2, 1_000_000, "a")], "id int, ts bigint, source string")
     events = lc.disordered(df, time="ts", source="source", order="id", shards=1)
     changed = events.with_columns(ts="0L").where("id > 0").select("*").select("id", "ts")
-    assert [tuple(row) for row in changed.hold("1 s").down.collect()] == [(2, 0), (1, 0)]
+    assert [tuple(row) for row in changed.reorder("1 s").down.collect()] == [(2, 0), (1, 0)]
     stars = events.where("id > 0").select(F.col("*")).with_columns(TS="1L").select(F.col("id"), "TS")
-    assert [tuple(row) for row in stars.hold("1 s").down.collect()] == [(2, 1), (1, 1)]
-    changes = changed.hold("1 s").changes.collect()
+    assert [tuple(row) for row in stars.reorder("1 s").down.collect()] == [(2, 1), (1, 1)]
+    changes = changed.reorder("1 s").changes.collect()
     assert [(row["id"], row["change"], row["pane"], row["final"]) for row in changes] == [
         (2, 1, "on_time", True),
         (1, 1, "on_time", True),
@@ -200,7 +202,7 @@ def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(spark: 
     events = lc.disordered(stream, time="ts", end="over", idle_after="1 s", heartbeat="500 ms", shards=1)
     query = (
         events.select("id")
-        .hold("1 day")
+        .reorder("1 day")
         .start(str(tmp_path / "out"), checkpoint=str(tmp_path / "checkpoint"), every="500 ms")
     )
     try:
@@ -218,7 +220,7 @@ def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(spark: 
         end="over",
         shards=1,
     )
-    counts = ended.hold("1 s").write(sinks=dict.fromkeys(("down", "late", "quarantine"), lc.Discard()))
+    counts = ended.reorder("1 s").write(sinks=dict.fromkeys(("down", "late", "quarantine"), lc.Discard()))
     assert (counts["control"], counts["seen"], counts["given"]) == (1, 1, 1)
     assert counts["punctuation_us"] == 2**62
 
@@ -258,7 +260,7 @@ def test_every_partition_has_exactly_one_shard(spark: SparkSession, shards: int)
 def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
     df = spark.range(100).select((F.col("id") * 1_000).alias("ts"))
     with pytest.raises(Exception, match="held events per shard must stay within max_held=10; got"):
-        lc.disordered(df, time="ts", shards=1).hold("1 day", max_held=10).down.collect()
+        lc.disordered(df, time="ts", shards=1).reorder("1 day", max_held=10).down.collect()
 
 
 def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -273,5 +275,5 @@ def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path
 
 def test_a_user_can_bring_a_strategy(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, 2), (2, 1)], "id int, ts bigint")
-    settings = replace(lc.Hold("1 s"), latency="5 s")
+    settings = replace(lc.Reorder("1 s"), latency="5 s")
     assert [row["id"] for row in lc.disordered(df, time="ts", shards=1).apply(settings).down.collect()] == [2, 1]

@@ -137,7 +137,7 @@ def test_every_size_of_batch_gives_the_same_and_the_end_releases_all(spark: Spar
             df, time="ts", key="key", source="source", arrival="arrival", order="id", end="ended", shards=1
         )
         out = tmp_path / f"out-{size}"
-        result = stream.select("id", "ts").hold(f"{LATENCY_US} us")
+        result = stream.select("id", "ts").reorder(f"{LATENCY_US} us")
         query = result.start(out, checkpoint=tmp_path / f"checkpoint-{size}", available_now=True)
         query.awaitTermination()
         counts = [lc.read_counters(progress) for progress in query.recentProgress]

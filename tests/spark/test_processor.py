@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from latecomer.basic import Hold
 from latecomer.codec import rows_from_bytes
 from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
+from latecomer.impatience import Reorder
 from latecomer.spark.frames import COUNTS_LANE
 from latecomer.spark.hold import HoldPlan
 from latecomer.spark.pack import PackPlan, packer
@@ -50,7 +50,7 @@ def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
 
 
 def processor(fingerprint: str = "one") -> HoldProcessor:
-    return HoldProcessor(HoldPlan(Hold("10 us"), Layout("ts"), None, fingerprint, stamped=False, finishing=False))
+    return HoldProcessor(HoldPlan(Reorder("10 us"), Layout("ts"), None, fingerprint, stamped=False, finishing=False))
 
 
 def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:

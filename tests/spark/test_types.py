@@ -32,7 +32,7 @@ def test_all_types_pass_unchanged(spark: SparkSession) -> None:
     for time in ("ts", "wall"):
         kept = rows.where("wall IS NOT NULL") if time == "wall" else rows
         events = lc.disordered(kept, time=time, key="text", earliest="1900-01-01", shards=2)
-        for result in (events.pass_through(), events.hold("10 s")):
+        for result in (events.pass_through(), events.reorder("10 s")):
             given = result.down
             assert [f.dataType for f in given.schema] == [f.dataType for f in rows.schema]
             shown = given.selectExpr("* EXCEPT (anything)", "to_json(anything) AS anything")

@@ -46,7 +46,7 @@ def total(counters: list[dict[str, int]]) -> dict[str, int]:
     if not counters:
         return dict.fromkeys(COUNTERS, 0)
     together = {name: sum(batch[name] for batch in counters) for name in SUMMED}
-    together["held"] = counters[-1]["held"]
+    together.update({name: counters[-1][name] for name in ("held", "runs")})
     together.update({name: counters[-1][name] for name in LARGEST})
     return together
 

@@ -41,6 +41,7 @@ SUMMED = (
     "accepted",
     "given",
     "held",
+    "runs",
     "stamps_back",
 )
 LARGEST = ("mark_us", "punctuation_us")

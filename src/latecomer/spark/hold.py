@@ -130,6 +130,7 @@ class Shard:
             "accepted": counters["pushed"] - counters["late"] - machine.dropped,
             "given": counters["given"],
             "held": machine.held,
+            "runs": machine.runs,
             "stamps_back": counters["stamps_back"],
             "mark_us": int(timeline.mark_us[-1]),
             "punctuation_us": self._plan.settings.punctuation(timeline),

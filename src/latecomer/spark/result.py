@@ -10,79 +10,57 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, Lane
+from latecomer.contract import Lane
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
+from latecomer.spark.explain import Measured, Story, result_text
 from latecomer.spark.frames import LANES, ROWS_OF
-from latecomer.spark.schema import is_flat, with_fields
+from latecomer.spark.lanes import LaneSchemas, lane_rows
+from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import Stored, bind, is_bound
-from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
-
-_CHANGE_FIELDS: dict[str, T.DataType] = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
-_LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
-_QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
-
-
-@dataclass(frozen=True)
-class LaneSchemas:
-    """The user's columns going in and the result's coming out."""
-
-    user: T.StructType
-    down: T.StructType
-
-    def of(self, lane: Lane) -> T.StructType:
-        """A lane's columns."""
-        if lane is Lane.DOWN:
-            return self.down
-        return with_fields(self.user, _LATE_FIELDS if lane is Lane.LATE else _QUARANTINE_FIELDS)
 
 
 class Result:
     """The lanes of a strategy's output."""
 
-    def __init__(self, packed: DataFrame, schemas: LaneSchemas, shards: int, stored: Stored) -> None:
+    def __init__(self, packed: DataFrame, schemas: LaneSchemas, shards: int, stored: Stored, story: Story) -> None:
         self._packed = packed
         self._schemas = schemas
         self._shards = shards
         self._stored = stored
+        self._story = story
 
     @property
     def down(self) -> DataFrame:
         """The results."""
         self._check_alone("down")
-        return _lane(observed(self._packed), Lane.DOWN, self._schemas)
+        return lane_rows(observed(self._packed), Lane.DOWN, self._schemas)
 
     @property
     def changes(self) -> DataFrame:
         """The results with `change` (+1, or -1: that earlier result is void), `pane` and `final`."""
         self._check_alone("changes")
-        packed = observed(self._packed)
-        schema = with_fields(self._schemas.down, _CHANGE_FIELDS)
-        unpack = unpacker(tuple(self._schemas.down.names), changes=True)
-        return packed.where(F.col("lane") == int(Lane.DOWN)).select(*UNPACK_COLUMNS).mapInArrow(unpack, schema)
+        return lane_rows(observed(self._packed), Lane.DOWN, self._schemas, changes=True)
 
     @property
     def late(self) -> DataFrame:
         """The rows that came too late, with `lateness_us` and `reason`."""
         self._check_alone("late")
-        return _lane(observed(self._packed), Lane.LATE, self._schemas)
+        return lane_rows(observed(self._packed), Lane.LATE, self._schemas)
 
     @property
     def quarantine(self) -> DataFrame:
         """The rows that cannot be placed in time, with the `reason`."""
         self._check_alone("quarantine")
-        return _lane(observed(self._packed), Lane.QUARANTINE, self._schemas)
+        return lane_rows(observed(self._packed), Lane.QUARANTINE, self._schemas)
 
     def start(
         self,
@@ -130,6 +108,17 @@ class Result:
         with settings_for_start(self._packed.sparkSession, self._shards, flat=self._flat()):
             return _batch_writer(self._schemas, targets)(self._packed, 0)
 
+    def explain(self, counters: Measured = None) -> None:
+        """Print where the sort stands and what the steps before it save.
+
+        With a query, one of its progress events, or the counters that `write` gives: also what they saved.
+        """
+        print(self.explained(counters))
+
+    def explained(self, counters: Measured = None) -> str:
+        """The text that `explain` prints."""
+        return result_text(self._story, counters)
+
     def _flat(self) -> bool:
         return is_flat(self._schemas.user) and is_flat(self._schemas.down)
 
@@ -143,12 +132,6 @@ class Result:
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
-
-
-def _lane(packed: DataFrame, lane: Lane, schemas: LaneSchemas) -> DataFrame:
-    schema = schemas.of(lane)
-    rows = packed.where(F.col("lane") == int(lane)).select(*UNPACK_COLUMNS)
-    return rows.mapInArrow(unpacker(tuple(schema.names)), schema)
 
 
 Writer = Callable[[DataFrame, int], dict[str, int]]
@@ -168,7 +151,7 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
             counts = _write_down(packed, batch, schemas, targets["down"])
             for lane in ("late", "quarantine"):
                 if counts[ROWS_OF[lane]] or batch == 0:
-                    targets[lane](_lane(packed, LANES[lane], schemas), batch)
+                    targets[lane](lane_rows(packed, LANES[lane], schemas), batch)
             return counts
         finally:
             packed.unpersist()
@@ -189,11 +172,11 @@ def _write_down(
     """Write the results and count all lanes, in one action where the sink allows it."""
     if isinstance(sink, Files | Discard):
         counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(_lane(packed.observe(counted, *counter_columns()), Lane.DOWN, schemas), batch)
+        sink(lane_rows(packed.observe(counted, *counter_columns()), Lane.DOWN, schemas), batch)
         return dict(counted.get)
     counts: dict[str, int] = packed.agg(*counter_columns()).collect()[0].asDict()
     if counts[ROWS_OF["down"]] or batch == 0:
-        sink(_lane(packed, Lane.DOWN, schemas), batch)
+        sink(lane_rows(packed, Lane.DOWN, schemas), batch)
     return counts
 
 

@@ -1,0 +1,63 @@
+"""Windows before the sort: the start of an event's window, computed by Spark from its time.
+
+A window operator only sets times back to the start of their stretch, so it may run before the sort; rows of one
+stretch then need no order among them. Windows begin at multiples of `advance` since 1970 (UTC; for timestamp_ntz the
+wall clock) and are `size` long. A hopping window copies no rows: an event lies in the last window that has begun and
+in those that began one advance earlier each, as long as they last.
+
+Paper: Impatience (Chandramouli, Goldstein, Li), section IV-A2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.events import TIME
+
+WINDOW_START = "window_start"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows of `size`, one beginning every `advance`."""
+
+    size: Duration
+    advance: Duration
+
+    def __post_init__(self) -> None:
+        size_us = duration_us(self.size, "size")
+        if self.advance_us > size_us:
+            rule = f"be at most the size ({self.size}), or events fall between windows"
+            raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
+
+    @property
+    def advance_us(self) -> int:
+        """The advance in microseconds."""
+        return duration_us(self.advance, "advance")
+
+
+def window_start(kind: str, advance_us: int) -> Column:
+    """The carried time set back to a multiple of the advance; null where that leaves the type's range.
+
+    Whole microseconds throughout, no session time zone, and rounded down before 1970 too.
+    """
+    since_1970_us = _SINCE_1970_US[kind].format(time=TIME)
+    beyond_us = f"pmod({since_1970_us}, {advance_us}L)"
+    if kind == "timestamp_ntz":
+        return F.expr(f"try_subtract({TIME}, {beyond_us} * INTERVAL '0.000001' SECOND)")
+    start_us = f"try_subtract({since_1970_us}, {beyond_us})"
+    return F.expr(start_us if kind == "bigint" else f"timestamp_micros({start_us})")
+
+
+# Spark's unix_micros would read a timestamp_ntz in the session's time zone.
+_SINCE_1970_US = {
+    "bigint": "{time}",
+    "timestamp": "unix_micros({time})",
+    "timestamp_ntz": "CAST(1000000 * CAST(CAST({time} - TIMESTAMP_NTZ'1970-01-01' AS INTERVAL SECOND)"
+    " AS DECIMAL(20, 6)) AS BIGINT)",
+}

@@ -1,0 +1,154 @@
+"""What a user declares of a stream: the roles of its columns and how its time is measured.
+
+The roles (time, source, arrival, order) are fixed when the stream is declared: their columns are copied (`_lc_*`), so
+that a later `select` may drop or change the user's. Copies that nobody reads are never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from latecomer.durations import Duration, duration_us, instant_us
+from latecomer.errors import InputError, must
+from latecomer.events import CARRIED_PREFIX, ORDER, SOURCE, TIME
+from latecomer.spark.align import Window
+from latecomer.spark.explain import Step
+from latecomer.spark.pack import END, KEEP, SHARD, STAMP
+from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
+
+Names = str | Sequence[str]
+DEFAULT_HEARTBEAT_US = 10_000_000
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which of the user's columns means what."""
+
+    time: str
+    key: tuple[str, ...]
+    source: str | None
+    arrival: str | None
+    order: tuple[str, ...]
+    end: str | None
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How time is measured."""
+
+    tick_us: int
+    heartbeat_us: int | None
+    idle_after_us: int | None
+    max_ahead_us: int | None
+    earliest_us: int
+    latest_us: int
+
+    @property
+    def idle_ticks(self) -> int | None:
+        """`idle_after` in ticks, at least one."""
+        return None if self.idle_after_us is None else max(1, self.idle_after_us // self.tick_us)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declared stream and the order-insensitive steps taken so far.
+
+    `intact`: columns that still are what they were when the stream was declared.
+    """
+
+    df: DataFrame
+    roles: Roles
+    timing: Timing
+    shards: int | None
+    read: T.StructType
+    columns: tuple[str, ...]
+    intact: frozenset[str]
+    filtered: bool = False
+    window: Window | None = None
+    steps: tuple[Step, ...] = ()
+
+
+def names_of(value: Names | None, role: str) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
+    if value is None:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(must(f"{role}=", "be the name of a column or a list of names", value, "give text"))
+    return tuple(names)
+
+
+def checked(schema: T.StructType, roles: Roles) -> Roles:
+    """Check the columns that play a role; gives the roles with their types."""
+    single = {"time": roles.time, "source": roles.source, "arrival": roles.arrival, "end": roles.end}
+    for role, column in single.items():
+        if not isinstance(column, str) and (column is not None or role == "time"):
+            raise InputError(must(f"{role}=", "be the name of a column", column, "give it as text"))
+    check_columns(schema)
+    named = {role: () if column is None else (column,) for role, column in single.items()}
+    check_roles(schema, {**named, "key": roles.key, "order": roles.order})
+    check_time(schema, "time", roles.time)
+    if roles.arrival is not None:
+        check_time(schema, "arrival", roles.arrival)
+    check_key(schema, roles.key)
+    if roles.end is not None and not isinstance(schema[roles.end].dataType, T.BooleanType):
+        got = schema[roles.end].dataType.simpleString()
+        raise InputError(must("end=", "be a boolean column", got, "compare it with something"))
+    if roles.source is not None:
+        check_source(schema, roles.source)
+    used = [*roles.key, *roles.order, *(column for column in single.values() if column is not None)]
+    return replace(roles, types={column: schema[column].dataType.simpleString() for column in used})
+
+
+def timing_of(
+    tick: Duration,
+    idle_after: Duration | None,
+    heartbeat: Duration | None,
+    max_ahead: Duration | None,
+    span: tuple[str, str],
+) -> Timing:
+    """Read the durations; `span` is the earliest and the latest time."""
+    idle_us = None if idle_after is None else duration_us(idle_after, "idle_after")
+    beat_us = None if heartbeat is None else duration_us(heartbeat, "heartbeat")
+    if idle_us is not None and beat_us is None:
+        beat_us = DEFAULT_HEARTBEAT_US
+    ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
+    earliest_us, latest_us = instant_us(span[0], "earliest"), instant_us(span[1], "latest")
+    if earliest_us >= latest_us:
+        raise InputError(must("earliest", "lie before latest", span, "swap them"))
+    return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us)
+
+
+def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
+    """Copy the columns that play a role, so that later steps cannot change it; unused copies cost nothing."""
+    carried = {TIME: F.col(quoted(roles.time)), KEEP: F.lit(True)}
+    if roles.source is not None:
+        carried[SOURCE] = F.col(quoted(roles.source))
+    for number, name in enumerate(roles.order):
+        carried[f"{ORDER}{number}"] = F.col(quoted(name))
+    if roles.arrival is not None:
+        carried[STAMP] = F.col(quoted(roles.arrival))
+    elif timing.idle_after_us is not None or timing.max_ahead_us is not None:
+        wall = isinstance(df.schema[roles.time].dataType, T.TimestampNTZType)
+        carried[STAMP] = F.localtimestamp() if wall else F.current_timestamp()
+    if roles.end is not None:
+        carried[END] = F.col(quoted(roles.end))
+    # The shard's number is known only later; its hash is carried as the key's columns are.
+    carried[SHARD] = F.xxhash64(*[F.col(quoted(name)) for name in roles.key or (roles.time,)])
+    return df.withColumns(carried)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's SQL wants it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def users(df: DataFrame) -> tuple[str, ...]:
+    """The user's columns among all."""
+    return tuple(name for name in df.columns if not name.startswith(CARRIED_PREFIX))

@@ -1,0 +1,210 @@
+"""Order-insensitive steps before the sort: windows, refusals, and what `explain` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import latecomer as lc
+from latecomer.codec import rows_to_bytes
+from latecomer.events import Layout
+from latecomer.spark import unpack
+from latecomer.spark.align import window_start
+from latecomer.spark.unpack import UNPACK_COLUMNS, DownPlan, unpacker
+
+SCHEMA = "ts timestamp, meter int, kwh double, note string"
+TIMES_US = [0, 1, -1, -3_600_000_000, 1_615_689_000_123_456, -62_000_000_000_000_001, 7_258_118_399_999_999]
+ADVANCES_US = (1, 7, 999_999, 3_600_000_000, 604_800_000_000)
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def events(df: DataFrame) -> lc.Events:
+    return lc.disordered(df, time="ts", key="meter", shards=2)
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[None]:
+    zone = "spark.sql.session.timeZone"
+    kept = spark.conf.get(zone)
+    spark.conf.set(zone, "America/New_York")
+    yield
+    spark.conf.set(zone, str(kept))
+
+
+@pytest.mark.usefixtures("new_york")
+def test_a_window_starts_at_the_floor_in_any_time_zone(spark: SparkSession) -> None:
+    times = spark.sql(f"SELECT explode(array({', '.join(f'{us}L' for us in TIMES_US)})) AS us")
+    wall = "TIMESTAMP_NTZ'1970-01-01' + us * INTERVAL '0.000001' SECOND"
+    kinds = {"bigint": "us", "timestamp": "timestamp_micros(us)", "timestamp_ntz": wall}
+    for kind, expression in kinds.items():
+        starts = {f"{kind} {us}": window_start(kind, us) for us in ADVANCES_US}
+        times = times.withColumn("_lc_ts", F.expr(expression)).withColumns(starts)
+        assert {times.schema[name].dataType.simpleString() for name in starts} == {kind}
+    exact = {name: F.unix_micros(name) for name in times.columns if name.startswith("timestamp ")}
+    for row in times.drop("_lc_ts").withColumns(exact).collect():
+        for name in row.asDict():
+            advance_us = int(name.split()[-1]) if " " in name else 1
+            assert _us(row[name]) == row["us"] // advance_us * advance_us, name
+
+
+def _us(time: int | datetime) -> int:
+    return time if isinstance(time, int) else (time - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+def test_a_window_start_beyond_the_type_is_null(spark: SparkSession) -> None:
+    found = spark.sql("SELECT CAST(-9223372036854775808 AS BIGINT) AS _lc_ts UNION ALL SELECT NULL")
+    assert [row[0] for row in found.select(window_start("bigint", 7)).collect()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda events: events.hopping("1 hour", "2 hours"), "advance must be at most the size (1 hour)"),
+        (lambda events: events.tumbling("0 s"), "size must be longer than zero; got '0 s'"),
+        (lambda events: events.hopping("1 hour", 5), "advance must be a duration with a unit; got 5"),
+        (lambda events: events.tumbling("1 hour").tumbling("1 hour"), "tumbling must be the only window"),
+        (lambda events: events.tumbling("1 h").select("ts").hopping("1 h", "1 h"), "hopping must be the only window"),
+        (
+            lambda events: events.with_columns(Window_Start="1").tumbling("1 hour"),
+            "columns before tumbling must not be named window_start",
+        ),
+        (lambda events: events.reorder("10"), "latency must be a duration with a unit; got '10'"),
+        (lambda events: events.reorder("10 s", late="keep"), "late must be"),
+        (lambda events: events.apply("10 s"), "apply must be given a strategy's Settings"),
+        (lambda events: events.with_columns(Adjusted_us="1").reorder("1 s", late="adjust"), "not be named adjusted_us"),
+    ],
+)
+def test_wrong_windows_and_latencies_are_named(events: lc.Events, call: Any, message: str) -> None:
+    with pytest.raises(lc.InputError) as error:
+        call(events)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["count", "groupBy", "agg", "aggregate", "join", "orderBy", "limit", "scan", "app"])
+def test_what_needs_order_is_refused_with_the_strategies(events: lc.Events, name: str) -> None:
+    assert not hasattr(events, name)
+    with pytest.raises(lc.OrderSensitiveError) as error:
+        getattr(events.where("kwh > 0").tumbling("1 hour"), name)
+    assert str(error.value).startswith(
+        f"{name} must be given events in order; got 'a disordered stream'; call .reorder"
+    )
+    assert "pass_through()" in str(error.value)
+    assert isinstance(error.value, lc.InputError)
+
+
+def test_other_names_are_plain_attribute_errors(events: lc.Events) -> None:
+    name = "filter"
+    with pytest.raises(AttributeError, match="filter must be called on a DataFrame; a disordered stream has where, "):
+        assert getattr(events, name)
+    with pytest.raises(AttributeError, match="'Events' object has no attribute 'filte'"):
+        assert getattr(events, name[:-1])
+
+
+def steps(events: lc.Events) -> lc.Events:
+    return events.where(F.col("kwh") >= 0).select("ts", "meter", "kwh").tumbling("1 hour")
+
+
+def test_events_explain_that_nothing_is_sorted_yet(events: lc.Events, capsys: pytest.CaptureFixture[str]) -> None:
+    steps(events).explain()
+    assert (
+        capsys.readouterr().out
+        == """\
+read
+  ts, meter, kwh, note                                  4 columns
+steps so far
+  where         (kwh >= 0)
+  select        ts, meter, kwh                          3 of 4 columns
+  tumbling      1 hour                                  adds window_start
+no sort yet: nothing is sorted before you choose a strategy
+  .reorder(latency=...)    wait, then give rows in event-time order
+  .pass_through()          give rows as they come
+"""
+    )
+
+
+def test_a_result_explains_where_the_sort_stands(events: lc.Events, capsys: pytest.CaptureFixture[str]) -> None:
+    result = steps(events).reorder("10 minutes")
+    result.explain()
+    assert (
+        capsys.readouterr().out
+        == """\
+read
+  ts, meter, kwh, note                                  4 columns
+before the sort
+  where         (kwh >= 0)
+  select        ts, meter, kwh                          3 of 4 columns
+  tumbling      1 hour                                  adds window_start
+the sort
+  reorder       latency 10 minutes, late rows aside     order by window_start
+after the sort
+  down, late, quarantine
+saved
+  rows          those that fail a where are neither sorted nor held
+  columns       note stays behind: at least 4 bytes a row
+                window_start must move too: 8 bytes a row more
+  order         one sort key per 1 hour, not one per row
+"""
+    )
+
+
+def test_counters_say_what_was_saved(events: lc.Events) -> None:
+    doors = {"seen": 2_000, "filtered": 500, "accepted": 1_400, "late": 60, "quarantined": 40, "given": 1_000}
+    text = steps(events).reorder("10 minutes").explained({**doors, "held": 400, "runs": 3})
+    assert "rows          500 of 2,000 (25.0 %) filtered before the sort" in text
+    assert "at least 4 bytes a row, 5.6 kB in all" in text
+    assert "sorted        1,400 rows; 400 held now in 3 sorted runs" in text
+    assert "down: 1,000   late: 60   quarantine: 40" in text
+    wrong: Any = "lots"
+    with pytest.raises(lc.InputError, match="explain must be given counters; got 'str'"):
+        steps(events).reorder("10 minutes").explained(wrong)
+
+
+def test_explain_stays_within_80_columns_and_names_what_moves(events: lc.Events) -> None:
+    long = "kwh > 0 AND note NOT LIKE '%meters in the cellar that nobody has read since they were installed%'"
+    result = events.where(long).with_columns(half="kwh / 2").select("meter", "half")
+    text = result.hopping("2 hours", "30 minutes").reorder("1 s", late="adjust", total=True, max_held=10).explained()
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "with_columns  half = kwh / 2" in text
+    assert "columns       kwh, note stay behind: at least 12 bytes a row" in text  # the time moves unseen
+    assert "half, window_start must move too: 16 bytes a row more" in text
+    assert "total         each micro-batch becomes one partition in total order" in text
+    plain = events.reorder("1 s").explained()
+    assert "order by ts" in plain
+    assert "  nothing       where, select or tumbling before the sort make it cheaper" in plain
+    assert "no sort\n  pass_through  give rows as they come" in events.pass_through().explained()
+
+
+def packed(rows: dict[str, list[Any]]) -> pa.RecordBatch:
+    """One blob as it reaches unpack, with a nested column beside the others."""
+    batch = pa.RecordBatch.from_pydict(rows)
+    nested = pa.array(
+        [None, *({"a": id} for id in rows["id"][1:])], pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    )
+    blob = rows_to_bytes(batch.append_column("nested", nested))
+    return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, (["on_time"], [True], [blob]), strict=True)))
+
+
+@pytest.mark.parametrize("align_us", [None, 10])
+def test_shards_merge_into_one_order_piece_by_piece(align_us: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpack, "MERGED_ROWS", 2)
+    one = packed({"id": [1, 2, 3], "text": ["b", "é", None], "_lc_ts": [3, 5, 21], "_lc_tick": [0, 1, 1]})
+    two = packed({"id": [4, 5], "text": ["a", "z"], "_lc_ts": [2, 12], "_lc_tick": [1, 0]})
+    plan = DownPlan(Layout("_lc_ts"), align_us, merged=True, window=None)
+    pieces = list(unpacker(("text", "id", "nested"), plan, changes=True)(iter([one, two])))
+    assert [piece.num_rows for piece in pieces] == [2, 2, 1]
+    merged = pa.Table.from_batches(pieces)
+    assert merged.schema.names == ["text", "id", "nested", "change", "pane", "final"]
+    assert merged.schema.field("text").type == pa.string()
+    assert merged["id"].to_pylist() == ([4, 1, 2, 5, 3] if align_us is None else [1, 2, 4, 5, 3])
+    assert list(unpacker(("id",), plan)(iter([]))) == []
