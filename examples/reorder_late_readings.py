@@ -1,6 +1,6 @@
-"""Hold late meter readings for ten seconds, write every lane, and show where each row went.
+"""Wait ten seconds for late meter readings, put all in order, write every lane, and show where each row went.
 
-Run it with `.venv/bin/python examples/hold_late_readings.py`; it writes to a temporary folder.
+Run it with `.venv/bin/python examples/reorder_late_readings.py`; it writes to a temporary folder.
 """
 
 import tempfile
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import latecomer as lc
 
-spark = lc.session("hold-late-readings")
+spark = lc.session("reorder-late-readings")
 folder = tempfile.mkdtemp(prefix="latecomer-example-")
 
 # A hundred seconds of readings; every seventh comes 20 seconds late, one has no time at all.
@@ -26,7 +26,7 @@ readings.write.parquet(f"{folder}/readings")
 
 stream = spark.readStream.schema(readings.schema).parquet(f"{folder}/readings")
 events = lc.disordered(stream, time="ts", key="meter", arrival="received_at", max_ahead="1 hour")
-result = events.where("kwh >= 0").hold("10 seconds")
+result = events.where("kwh >= 0").reorder("10 seconds")
 query = result.start(f"{folder}/out", checkpoint=f"{folder}/checkpoint", available_now=True)
 query.awaitTermination()
 

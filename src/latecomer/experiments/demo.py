@@ -54,7 +54,7 @@ def run(settings: Demo, folder: Path, tell: Callable[[str], None]) -> DemoRun:
     events = lc.disordered(readings, time="ts", key="meter", arrival="received_at", max_ahead="1 hour")
     query = (
         events.where("kwh >= 0")
-        .hold(LATENCY)
+        .reorder(LATENCY)
         .start(str(folder / "out"), checkpoint=str(folder / "checkpoint"), available_now=True)
     )
     query.awaitTermination()

@@ -33,8 +33,8 @@ from latecomer.spark.shards import shard_keys
 SCHEMA = "ts timestamp, key int, value double"
 START_US = 1_700_000_000_000_000
 WARM_UP = 2
-_OUR_ARROW = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}  # what .start sets for flat rows
-_SPARK_ARROW = {  # Spark's defaults
+OUR_ARROW = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}  # what .start sets for flat rows
+SPARK_ARROW = {  # Spark's defaults
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
 }
@@ -73,15 +73,17 @@ def run(settings: OperatorBench, tell: Callable[[str], None]) -> Report:
     return _report(settings, times)
 
 
-def write_files(folder: Path, settings: OperatorBench, shards: int) -> Path:
-    """Rows a millisecond apart, one in ten up to two seconds late; several files make up a micro-batch."""
+def write_files(
+    folder: Path, settings: OperatorBench, shards: int, late: float = 0.1, longest_us: int = 2_000_000
+) -> Path:
+    """Rows a millisecond apart, a share of them up to `longest_us` late; several files make up a micro-batch."""
     target = folder / "events"
     target.mkdir()
     rng = np.random.default_rng(settings.seed)
     size = settings.batch // shards
     for number in range(settings.batches * shards):
         position = np.arange(number * size, (number + 1) * size)
-        delay = np.where(rng.random(size) < 0.1, rng.integers(0, 2_000_000, size), 0)
+        delay = np.where(rng.random(size) < late, rng.integers(0, longest_us, size), 0)
         columns = {
             "ts": pa.array(START_US + position * 1_000 - delay, pa.timestamp("us", "UTC")),
             "key": pa.array(rng.integers(0, settings.keys, size), pa.int32()),
@@ -104,12 +106,12 @@ def _paths(spark: SparkSession, settings: OperatorBench) -> dict[str, Start]:
     shards = 2
     one, ten = (f"{int(share * settings.batch)} ms" for share in (0.4, 4.0))
     return {
-        "light": lambda df, at: _light(df, at, _SPARK_ARROW),
-        "light_tuned": lambda df, at: _light(df, at, _OUR_ARROW),
-        "pass_through": lambda df, at: _ours(df, shards).pass_through().start(**_discard(at)),
+        "light": lambda df, at: light(df, at, SPARK_ARROW),
+        "light_tuned": lambda df, at: light(df, at, OUR_ARROW),
+        "pass_through": lambda df, at: _ours(df, shards).pass_through().start(**discard(at)),
         "row_wise": lambda df, at: _row_wise(df, at, shard_keys(spark, shards)),
-        "hold_1": lambda df, at: _ours(df, shards).hold(one).start(**_discard(at)),
-        "hold_10": lambda df, at: _ours(df, shards).hold(ten).start(**_discard(at)),
+        "hold_1": lambda df, at: _ours(df, shards).reorder(one).start(**discard(at)),
+        "hold_10": lambda df, at: _ours(df, shards).reorder(ten).start(**discard(at)),
     }
 
 
@@ -117,14 +119,16 @@ def _ours(df: DataFrame, shards: int) -> lc.Events:
     return lc.disordered(df, time="ts", key="key", shards=shards)
 
 
-def _discard(checkpoint: str) -> dict[str, Any]:
+def discard(checkpoint: str) -> dict[str, Any]:
+    """Take what is there, and write the lanes nowhere."""
     sinks = dict.fromkeys(("down", "late", "quarantine"), lc.Discard())
     return {"checkpoint": checkpoint, "sinks": sinks, "available_now": True}
 
 
-def _light(df: DataFrame, checkpoint: str, settings: dict[str, str]) -> StreamingQuery:
+def light(df: DataFrame, checkpoint: str, settings: dict[str, str]) -> StreamingQuery:
+    """The speed of light: rows go to Python and back."""
     with changed_settings(df.sparkSession, settings):
-        return _to_nowhere(df.mapInArrow(_identity, SCHEMA), checkpoint)
+        return to_nowhere(df.mapInArrow(_identity, SCHEMA), checkpoint)
 
 
 def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -136,8 +140,8 @@ def _row_wise(df: DataFrame, checkpoint: str, keys: tuple[int, ...]) -> Streamin
     shard = F.element_at(F.array(*[F.lit(key) for key in keys]), place)
     rows = df.withColumn("shard", shard).groupBy("shard")
     given = rows.transformWithStateInPandas(RowWise(), SCHEMA, "Append", "None")
-    with changed_settings(df.sparkSession, _OUR_ARROW):
-        return _to_nowhere(given, checkpoint)
+    with changed_settings(df.sparkSession, OUR_ARROW):
+        return to_nowhere(given, checkpoint)
 
 
 class RowWise(StatefulProcessor):
@@ -161,7 +165,8 @@ class RowWise(StatefulProcessor):
         pass
 
 
-def _to_nowhere(df: DataFrame, checkpoint: str) -> StreamingQuery:
+def to_nowhere(df: DataFrame, checkpoint: str) -> StreamingQuery:
+    """Run a plain stream over what is there."""
     writer = df.writeStream.format("noop").option("checkpointLocation", checkpoint)
     return writer.trigger(availableNow=True).start()
 
