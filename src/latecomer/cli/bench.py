@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,28 @@ def operator(
         )
     with working("bench operator") as tell:
         report = run(OperatorBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def reorder(
+    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
+    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
+    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    json: JsonOption = None,
+) -> None:
+    """How fast a stream is put in order on Spark (about 6 minutes)."""
+    from latecomer.experiments.reorder import ReorderBench, run
+
+    check_writable(json)
+    if batch < 2 or rounds < 1 or rows < 6 * batch:
+        advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
+        raise InputError(
+            must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice)
+        )
+    with working("bench reorder") as tell:
+        report = run(ReorderBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
     _finish(report, json)
 
 
@@ -104,6 +127,42 @@ def pacing(
     with working("bench pacing") as tell:
         report = measure_pacing(PacingBench(seconds=seconds, speed=speed), tell)
     _finish(report, json)
+
+
+@app.command()
+def sort(
+    events: EventsOption = 20_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often the faster competitors run.")] = 3,
+    cell_seconds: Annotated[float, typer.Option(min=0.1, help="After so long a competitor stops.")] = 30.0,
+    only: Annotated[str | None, typer.Option(help="synthetic, cloudlog or androidlog.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="1 million events, 1 round, 2 seconds.")] = False,
+    seed: SeedOption = 0,
+    json: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the paper's figures to this file.")] = None,
+) -> None:
+    """How fast the sorter is against the paper's competitors and today's libraries (about half an hour)."""
+    from latecomer.experiments.sorting.bench import SortBench, run
+    from latecomer.experiments.sorting.data import LATENCY_US
+    from latecomer.experiments.sorting.page import write_page
+    from latecomer.experiments.sorting.show import show_measured, show_targets
+
+    check_writable(json)
+    check_writable(html, "--html")
+    if only is not None and only not in LATENCY_US:
+        raise InputError(must("--only", f"be one of {', '.join(LATENCY_US)}", only, "or leave it out"))
+    settings = SortBench(events, rounds, cell_seconds, seed, (only,) if only else tuple(LATENCY_US))
+    if quick:
+        settings = replace(settings, events=1_000_000, rounds=1, cell_seconds=2.0)
+    with working("bench sort") as tell:
+        report, found = run(settings, tell)
+    show_measured(found, console)
+    show_targets(report, console)
+    if json is not None:
+        report.write(json)
+        console.print(f"\nwritten to {json}")
+    if html is not None:
+        write_page(report, found, html)
+        console.print(f"written to {html}")
 
 
 def _finish(report: Report, json: Path | None) -> None:

@@ -1,0 +1,99 @@
+"""Figure 9: what it is worth to run selection, projection and windows before the sort instead of after it.
+
+Offline, as in Figure 7, with the paper's Impatience sort, payloads moving along with the events as in the paper's
+engine. Both ways do the same work but for the order; the time of the operator belongs to the measured time in both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from latecomer.experiments.sorting.buffers import Events, gather
+from latecomer.experiments.sorting.data import FIELDS, Stream
+from latecomer.impatience.sorter import ImpatienceSorter
+
+SELECTED = (0.05, 0.1, 0.2, 0.4, 0.6, 0.9)
+PROJECTED = (1, 2, 3)
+WINDOWS_US = (10_000, 100_000, 1_000_000, 10_000_000, 60_000_000)
+
+Operator = Callable[[Events], Events]
+
+
+class Gain(NamedTuple):
+    """How many times faster it is to run an operator before the sort."""
+
+    stream: str
+    operator: str
+    setting: float
+    speedup: float
+
+
+def measure_gains(stream: Stream, rounds: int, tell: Callable[[str], None]) -> list[Gain]:
+    """All settings of all operators on one stream."""
+    events, found = Events(stream.ts_us, stream.payload), []
+    for name, setting, operator in _operators(stream):
+        tell(f"{stream.name}, {name} {setting:g} before the sort")
+        _speedup(Events(events.ts_us[:1_000], events.payload[:1_000]), operator, 1)  # to compile
+        found.append(Gain(stream.name, name, setting, _speedup(events, operator, rounds)))
+    return found
+
+
+def _operators(stream: Stream) -> list[tuple[str, float, Operator]]:
+    sample = np.sort(stream.payload[FIELDS[-1]][:100_000])
+    chosen: list[tuple[str, float, Operator]] = []
+    for share in SELECTED:
+        bound = int(sample[int(share * (len(sample) - 1))])
+        chosen.append(("selection", share, partial(select, bound=bound)))
+    chosen += [("projection", float(fields), partial(project, fields=fields)) for fields in PROJECTED]
+    chosen += [("window", float(size_us), partial(window, size_us=size_us)) for size_us in WINDOWS_US]
+    return chosen
+
+
+def _speedup(events: Events, operator: Operator, rounds: int) -> float:
+    """The time with the operator after the sort over the time with the operator before it."""
+    after, before = [], []
+    for _ in range(rounds):
+        after.append(_seconds(lambda: operator(_sort(events))))
+        before.append(_seconds(lambda: _sort(operator(events))))
+    return statistics.median(after) / statistics.median(before)
+
+
+def _seconds(work: Callable[[], Events]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def _sort(events: Events) -> Events:
+    sorter = ImpatienceSorter(hardware=False, carry=True)
+    sorter.push(events.ts_us, events.payload)
+    left = sorter.finish()
+    assert left.payload is not None
+    return Events(left.ts_us, left.payload)
+
+
+def select(events: Events, bound: int) -> Events:
+    """The events whose last field is below a bound."""
+    wanted = np.flatnonzero(events.payload[FIELDS[-1]] < bound)
+    payload = np.empty(len(wanted), dtype=events.payload.dtype)
+    gather(wanted, events.payload, payload)
+    return Events(events.ts_us[wanted], payload)
+
+
+def project(events: Events, fields: int) -> Events:
+    """The first so many fields."""
+    payload = np.empty(len(events.ts_us), dtype=np.dtype([(name, np.int32) for name in FIELDS[:fields]]))
+    for name in FIELDS[:fields]:
+        payload[name] = events.payload[name]
+    return Events(events.ts_us, payload)
+
+
+def window(events: Events, size_us: int) -> Events:
+    """Times floored to the beginning of their window."""
+    return Events(events.ts_us // size_us * size_us, events.payload)
