@@ -83,9 +83,9 @@ class EventBatch:
         """Rows start to stop, a view."""
         return EventBatch(self.rows.slice(start, stop - start), self.layout)
 
-    def sorted(self, align_us: int | None = None) -> EventBatch:
-        """The same rows in the total order; with `align_us`, times count as floored to its multiples."""
-        positions = total_order(self, align_us)
+    def sorted(self) -> EventBatch:
+        """The same rows in the total order."""
+        positions = total_order(self)
         if np.array_equal(positions, np.arange(len(positions))):
             return self
         return self.take(positions)
@@ -172,14 +172,14 @@ def sort_times(ts_us: Int64s) -> tuple[Int64s, Int64s]:
     return packed, positions
 
 
-def floor_times(ts_us: Int64s, align_us: int | None) -> Int64s:
-    """Times floored to a multiple of `align_us`; unchanged without one."""
-    return ts_us if align_us is None else ts_us - ts_us % align_us
+def floor_times(ts_us: Int64s, align_us: int) -> Int64s:
+    """Times floored to a multiple of `align_us`."""
+    return ts_us // align_us * align_us
 
 
-def total_order(batch: EventBatch, align_us: int | None = None) -> Int64s:
-    """Positions of the rows in the total order; with `align_us`, times count as floored to its multiples."""
-    return refine_ties(batch, *sort_times(floor_times(batch.ts_us, align_us)))
+def total_order(batch: EventBatch) -> Int64s:
+    """Positions of the rows in the total order."""
+    return refine_ties(batch, *sort_times(batch.ts_us))
 
 
 def refine_ties(batch: EventBatch, ranked: Int64s, positions: Int64s) -> Int64s:

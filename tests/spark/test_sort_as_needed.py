@@ -146,14 +146,13 @@ before the sort
   select        ts, meter, kwh                          3 of 4 columns
   tumbling      1 hour                                  adds window_start
 the sort
-  reorder       latency 10 minutes, late rows aside     order by window_start
+  reorder       latency 10 minutes, late rows aside     by window_start, then ts
 after the sort
   down, late, quarantine
 saved
   rows          those that fail a where are neither sorted nor held
   columns       note stays behind: at least 4 bytes a row
                 window_start must move too: 8 bytes a row more
-  order         one sort key per 1 hour, not one per row
 """
     )
 
@@ -195,16 +194,15 @@ def packed(rows: dict[str, list[Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, (["on_time"], [True], [blob]), strict=True)))
 
 
-@pytest.mark.parametrize("align_us", [None, 10])
-def test_shards_merge_into_one_order_piece_by_piece(align_us: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_merge_into_one_order_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpack, "MERGED_ROWS", 2)
     one = packed({"id": [1, 2, 3], "text": ["b", "é", None], "_lc_ts": [3, 5, 21], "_lc_tick": [0, 1, 1]})
     two = packed({"id": [4, 5], "text": ["a", "z"], "_lc_ts": [2, 12], "_lc_tick": [1, 0]})
-    plan = DownPlan(Layout("_lc_ts"), align_us, merged=True, window=None)
+    plan = DownPlan(Layout("_lc_ts"), merged=True, window=None)
     pieces = list(unpacker(("text", "id", "nested"), plan, changes=True)(iter([one, two])))
     assert [piece.num_rows for piece in pieces] == [2, 2, 1]
     merged = pa.Table.from_batches(pieces)
     assert merged.schema.names == ["text", "id", "nested", "change", "pane", "final"]
     assert merged.schema.field("text").type == pa.string()
-    assert merged["id"].to_pylist() == ([4, 1, 2, 5, 3] if align_us is None else [1, 2, 4, 5, 3])
+    assert merged["id"].to_pylist() == [4, 1, 2, 5, 3]
     assert list(unpacker(("id",), plan)(iter([]))) == []

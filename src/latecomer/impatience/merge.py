@@ -15,7 +15,7 @@ import numpy as np
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.runs import Columns, Maybe, copy_event
+from latecomer.impatience.runs import Columns, Maybe, copy_cell, copy_event
 
 
 class Tree(NamedTuple):
@@ -98,8 +98,17 @@ def merge_pieces(tree: Tree, leaves: int, out: Columns, out_at: int, spare: Colu
 @bare_kernel
 def _merge(events: Columns, i: int, left: int, size: int, to: Columns, k: int) -> None:
     """Merge two sorted neighbours that begin at i into another buffer, at k."""
-    if _bare(events.number, events.cells):
-        merge_keys(events.key, np.uint64(i), np.uint64(i + left), np.uint64(i + size), to.key, np.uint64(k))
+    if _packed(events.number):
+        _merge_packed(
+            events.key,
+            np.uint64(i),
+            np.uint64(i + left),
+            np.uint64(i + size),
+            to.key,
+            np.uint64(k),
+            events.cells,
+            to.cells,
+        )
         return
     j, stop = i + left, i + size
     middle = j
@@ -119,13 +128,22 @@ def _merge(events: Columns, i: int, left: int, size: int, to: Columns, k: int) -
 
 
 @bare_kernel
-def _bare(number: Maybe, cells: Maybe) -> bool:
-    return number is None and cells is None
+def _packed(number: Maybe) -> bool:
+    return number is None
 
 
 @bare_kernel
-def merge_keys(keys: Int64s, i: np.uint64, middle: np.uint64, stop: np.uint64, to: Int64s, k: np.uint64) -> None:
-    """Merge two neighbours of keys from both ends at once, without a branch to be mispredicted.
+def _merge_packed(
+    keys: Int64s,
+    i: np.uint64,
+    middle: np.uint64,
+    stop: np.uint64,
+    to: Int64s,
+    k: np.uint64,
+    cells: Maybe,
+    to_cells: Maybe,
+) -> None:
+    """Merge two neighbours of packed keys from both ends at once, without a branch to be mispredicted.
 
     As long as both sides have 2n keys left, n can be taken from either end. Unsigned places spare numba the check
     for negative ones.
@@ -139,31 +157,28 @@ def merge_keys(keys: Int64s, i: np.uint64, middle: np.uint64, stop: np.uint64, t
             a, b = keys[i], keys[j]
             right = np.uint64(b < a)
             to[k] = min(a, b)
+            copy_cell(to_cells, k, cells, j if b < a else i)
             j += right
             i += one - right
             k += one
             a, b = keys[p], keys[q]
             left = np.uint64(a > b)
             to[r] = max(a, b)
+            copy_cell(to_cells, r, cells, p if a > b else q)
             p -= left
             q -= one - left
             r -= one
         pairs = min(p + one - i, q + one - j) >> one
     middle, stop = p + one, q + one
-    while i < middle and j < stop:
-        a, b = keys[i], keys[j]
-        right = np.uint64(b < a)
-        to[k] = min(a, b)
-        j += right
-        i += one - right
-        k += one
-    while i < middle:
-        to[k] = keys[i]
-        i += one
-        k += one
-    while j < stop:
-        to[k] = keys[j]
-        j += one
+    while i < middle or j < stop:
+        if j == stop or (i < middle and keys[i] < keys[j]):
+            to[k] = keys[i]
+            copy_cell(to_cells, k, cells, i)
+            i += one
+        else:
+            to[k] = keys[j]
+            copy_cell(to_cells, k, cells, j)
+            j += one
         k += one
 
 

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from latecomer.events import EventBatch, Int64s, concat_events, floor_times, refine_ties, sort_times
+from latecomer.events import EventBatch, Int64s, concat_events, refine_ties, sort_times
 from latecomer.impatience.merge import merge_pieces, new_tree, plan
 from latecomer.impatience.runs import Columns
 
-MOST_MOVES = 3  # where merging would move an event more often on average, sorting anew is faster
+MOST_MOVES = 10  # where merging would move an event more often on average, sorting anew is faster
 KEY_BITS = 63
 
 
-def merge_events(batches: Sequence[EventBatch], align_us: int | None = None) -> EventBatch:
-    """Sorted batches as one sorted batch; with `align_us`, times count as floored to its multiples."""
+def merge_events(batches: Sequence[EventBatch]) -> EventBatch:
+    """Sorted batches as one sorted batch."""
     if len(batches) == 1:
         return batches[0]
     together = concat_events(batches)
     sizes = np.array([len(batch) for batch in batches if len(batch)], dtype=np.int64)
-    ranked, positions = merge_order(floor_times(together.ts_us, align_us), sizes)
+    ranked, positions = merge_order(together.ts_us, sizes)
     return together.take(refine_ties(together, ranked, positions))
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from latecomer.events import Int64s
 from latecomer.impatience.merge import new_tree
-from latecomer.impatience.release import ANY_MOVES, NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE, Switches, feed, release
+from latecomer.impatience.release import NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE, Switches, feed, settle
 from latecomer.impatience.runs import (
     BLOCK,
     FLOOR,
@@ -23,7 +23,6 @@ from latecomer.impatience.runs import (
     Maybe,
     Packing,
     deal,
-    last_key,
     new_blocks,
     new_table,
 )
@@ -88,11 +87,10 @@ class Pile:
 
     def key_of(self, punctuation_us: int) -> int:
         """The largest key that a punctuation passes."""
-        return last_key(punctuation_us, self.packing) if self.packed else punctuation_us
-
-    def due(self, punctuation_us: int) -> bool:
-        """Whether any held event has been passed."""
-        return bool((self._table.head[: self.runs] <= self.key_of(punctuation_us)).any())
+        if not self.packed:
+            return punctuation_us
+        past = punctuation_us - self.packing.base_us
+        return min(((past + 1) << self.packing.bits) - 1, LARGEST) if past >= 0 else -1
 
     def fit(self, low_us: int, high_us: int, oldest: int, stop: int) -> int:
         """Make sure that keys can hold these times and numbers below `stop`, none of those held being below `oldest`.
@@ -169,52 +167,40 @@ class Pile:
         times: list[int] = (keys if not self.packed else (keys >> self.packing.bits) + self.packing.base_us).tolist()
         return times
 
-    def deal(self, keys: Int64s) -> None:
-        """Take in events as packed keys, none of which is late."""
-        at, ready, speculative = 0, Packing(0, READY), self._switches.speculative
-        while True:
-            at, _ = deal(
-                keys,
-                0,
-                ready,
-                None,
-                (at, len(keys)),
-                self._table,
-                self._blocks,
-                self._held,
-                _NOTHING,
-                0,
-                speculative,
-                False,
-            )
-            if at == len(keys):
-                return
-            self._make_room_for_runs()
-
-    def release(self, punctuation_us: int, extra: Int64s = _NOTHING, most_moves: int = ANY_MOVES) -> Given:
-        """Give what the punctuation has passed, merged with sorted keys that were never held.
+    def settle(self, punctuation_us: int, keys: Int64s, cut: int, most_moves: int) -> Given:
+        """Give what the punctuation has passed, merged with the first `cut` of some sorted keys; take the others in.
 
         Where merging would move an event more than `most_moves` times on average, the events come unmerged.
         """
+        key, switches = self.key_of(punctuation_us), self._switches
         while True:
-            stop, needed, in_order = release(
+            stop, needed, in_order, at = settle(
                 self._table,
                 self._blocks,
                 self._held,
-                self.key_of(punctuation_us),
-                extra,
+                key,
+                keys,
+                cut,
                 self._tree,
                 self._leaf_run,
                 self._out,
-                0,
                 self._spare,
-                self._switches,
+                switches,
                 most_moves,
             )
             if stop == needed:
-                self.move_floor(punctuation_us)
-                return Given(_first(self._out, stop), in_order)
+                break
             self._make_room_to_give(0, needed)
+        self.move_floor(punctuation_us)
+        while at < len(keys):
+            self._make_room_for_runs()
+            at = self._deal(keys, at)
+        return Given(_first(self._out, stop), in_order)
+
+    def _deal(self, keys: Int64s, at: int) -> int:
+        span, ready, speculative = (at, len(keys)), Packing(0, READY), self._switches.speculative
+        at, _ = deal(keys, 0, ready, None, span, self._table, self._blocks, self._held, keys, 0, speculative, False)
+        return at
 
     def feed(self, ts_us: Int64s, first_number: int, cells: Maybe, every: int, latency_us: int) -> tuple[Given, Int64s]:
         """Take events in, with a punctuation after every so many; also the positions of those that came too late."""
@@ -232,7 +218,6 @@ class Pile:
                 self._table,
                 self._blocks,
                 self._held,
-                _NOTHING,
                 self._tree,
                 self._leaf_run,
                 self._out,

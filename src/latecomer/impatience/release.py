@@ -17,6 +17,7 @@ from latecomer.impatience.runs import (
     HELD,
     LARGEST,
     MARK,
+    READY,
     RUNS,
     SHIFT,
     Blocks,
@@ -54,6 +55,7 @@ def release(
     held: Columns,
     key: int,
     extra: Int64s,
+    extras: int,
     tree: Tree,
     leaf_run: Int64s,
     out: Columns,
@@ -62,19 +64,19 @@ def release(
     switches: Switches,
     most_moves: int,
 ) -> tuple[int, int, bool]:
-    """Give all events up to a key, and the sorted packed keys of `extra`, in order.
+    """Give all events up to a key, and the first so many of the sorted packed keys `extra`, in order.
 
     Gives how far the output is filled then, how much room was needed (where there was too little, nothing is done),
     and whether the events are in order: not where merging would move an event more than `most_moves` times on average.
     """
-    if len(extra) == 0 and len(out.key) - out_at >= FEW:
+    if extras == 0 and len(out.key) - out_at >= FEW:
         popped = pop_few(table, blocks, held, key, out, out_at, switches.drop_empty)
         if popped >= 0:
             insert_sort(out, out_at, out_at + popped, spare)
             return out_at + popped, popped, True
     heads = measure_heads(table, blocks, held.key, key, leaf_run, tree.size)
-    tree.size[heads] = len(extra)
-    leaves = heads + 1 if len(extra) else heads
+    tree.size[heads] = extras
+    leaves = heads + 1 if extras else heads
     total = 0
     for leaf in range(leaves):
         total += tree.size[leaf]
@@ -82,12 +84,41 @@ def release(
         return out_at, total, True
     in_order = _plan(tree, leaves, total, switches.huffman, most_moves)
     empty = _take_heads(table, blocks, held, tree, heads, leaf_run, out, out_at, spare)
-    _take_extra(tree, heads, extra, out.key, out_at, spare.key)
+    _take_extra(tree, heads, extra, extras, out.key, out_at, spare.key)
     if in_order:
         merge_pieces(tree, leaves, out, out_at, spare)
     if empty and switches.drop_empty:
         drop_empty_runs(table)
     return out_at + total, total, in_order
+
+
+@bare_kernel
+def settle(
+    table: Table,
+    blocks: Blocks,
+    held: Columns,
+    key: int,
+    keys: Int64s,
+    cut: int,
+    tree: Tree,
+    leaf_run: Int64s,
+    out: Columns,
+    spare: Columns,
+    switches: Switches,
+    most_moves: int,
+) -> tuple[int, int, bool, int]:
+    """Give all events up to a key and the first of some sorted packed keys, up to `cut`; deal the others onto the runs.
+
+    Gives what `release` gives, and how far the keys were dealt.
+    """
+    stop, needed, in_order = release(
+        table, blocks, held, key, keys, cut, tree, leaf_run, out, 0, spare, switches, most_moves
+    )
+    if stop != needed:
+        return stop, needed, in_order, cut
+    ready, span, speculative = Packing(0, READY), (cut, len(keys)), switches.speculative
+    at, _ = deal(keys, 0, ready, None, span, table, blocks, held, keys, 0, speculative, False)
+    return stop, needed, in_order, at
 
 
 @bare_kernel
@@ -126,12 +157,12 @@ def _take_heads(
 
 
 @bare_kernel
-def _take_extra(tree: Tree, leaf: int, extra: Int64s, out: Int64s, out_at: int, spare: Int64s) -> None:
+def _take_extra(tree: Tree, leaf: int, extra: Int64s, extras: int, out: Int64s, out_at: int, spare: Int64s) -> None:
     """Copy keys that were never held to where the plan wants them."""
-    if len(extra):
+    if extras:
         odd = tree.depth[leaf] & 1
         place = tree.place[leaf] if odd else out_at + tree.place[leaf]
-        for i in range(len(extra)):
+        for i in range(extras):
             if odd:
                 spare[place + i] = extra[i]
             else:
@@ -198,7 +229,6 @@ def feed(
     table: Table,
     blocks: Blocks,
     held: Columns,
-    nothing: Int64s,
     tree: Tree,
     leaf_run: Int64s,
     out: Columns,
@@ -230,7 +260,7 @@ def feed(
         if punctuation_us > state[FLOOR]:
             key = _key_of(punctuation_us, packing, held.number)
             given, needed, _ = release(
-                table, blocks, held, key, nothing, tree, leaf_run, out, out_at, spare, switches, ANY_MOVES
+                table, blocks, held, key, ts_us, 0, tree, leaf_run, out, out_at, spare, switches, ANY_MOVES
             )
             if given - out_at != needed:
                 return NO_ROOM_TO_GIVE, needed, i, phase, out_at, late_count

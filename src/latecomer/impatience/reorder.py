@@ -6,8 +6,8 @@ time: what follows the largest tail goes to that run, what is earlier to the fir
 or to a new one. A run is kept as chunks of narrow ranges of time, so a punctuation reads only the head of each run.
 Heads that it cuts in two leave their rests together as one run; many small chunks become one.
 
-With `align_us` rows are ordered by their time floored to its multiples, so that a window's rows need no order among
-them, and leave when the punctuation has passed the window's end. Lateness always means the row's own time.
+With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
+their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
 
 Paper: Impatience (Chandramouli, Goldstein, Li), sections III-D and IV-A2.
 """
@@ -25,7 +25,7 @@ from latecomer.chunks import Chunk, ChunkStore
 from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, late
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout, floor_times
+from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
 from latecomer.impatience.merging import merge_events
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.progress import Timeline
@@ -43,7 +43,7 @@ class Reorder(Settings):
     late: what happens to an event that is later still: "side" (the lane `late`), "drop", "adjust" (it is moved to
     the first time that is not too late; a column `adjusted_us` says how far), "raise" (the query stops).
     max_held: the most events one shard may hold; past it the query stops with an error.
-    align_us: order by times floored to multiples of this. total: rows keep what a later merge of shards needs.
+    align_us: rows of a stretch of this length leave together. total: rows keep what a later merge of shards needs.
     """
 
     latency: Duration
@@ -69,15 +69,16 @@ class Reorder(Settings):
         return _Reorder(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
-        keys = floor_times(accepted_ts_us, self.align_us)
-        return int((keys > self.ready(self.punctuation(timeline))).sum())
+        return int((accepted_ts_us > self.ready(self.punctuation(timeline))).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
         return timeline.punctuation(self.latency_us)
 
     def ready(self, punctuation_us: int) -> int:
-        """The largest key that may leave: the punctuation has passed all times floored to it."""
-        return punctuation_us if self.align_us is None else punctuation_us + 1 - self.align_us
+        """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
+        if self.align_us is None:
+            return punctuation_us
+        return (punctuation_us + 1) // self.align_us * self.align_us - 1
 
     def added(self) -> dict[str, pa.DataType]:
         return {ADJUSTED: pa.int64()} if self.late == Late.ADJUST else {}
@@ -106,7 +107,7 @@ class _Reorder(Machine):
         if too_late.any():
             yield from self._refuse(batch, too_late, punctuation_us, timeline)
             batch = batch.filter(~too_late)
-        yield from self._release(batch.sorted(settings.align_us), settings.ready(settings.punctuation(timeline)))
+        yield from self._release(batch.sorted(), settings.ready(settings.punctuation(timeline)))
         check_held(self.held, settings.max_held)
 
     def finish(self) -> Iterator[Output]:
@@ -138,18 +139,18 @@ class _Reorder(Machine):
         rests: list[tuple[int, EventBatch]] = []
         for chunk, rows in zip(passed, self.store.take(passed), strict=True):
             held = EventBatch(rows, self.layout)
-            cut = self._cut(held, ready_us)
+            cut = _cut(held, ready_us)
             heads.append(held.slice(0, cut))
             if cut < len(held):
                 rests.append((chunk.run, held.slice(cut, len(held))))
-        cut = self._cut(arrived, ready_us)
+        cut = _cut(arrived, ready_us)
         leaving = [part for part in (*heads, arrived.slice(0, cut)) if len(part)]
         if leaving:
-            yield self._down(merge_events(leaving, self._settings.align_us))
+            yield self._down(merge_events(leaving))
         if len(rests) == 1:
             self._keep(rests[0][1], rests[0][0])
         elif rests:
-            self._keep(merge_events([rest for _, rest in rests], self._settings.align_us), self._new_run())
+            self._keep(merge_events([rest for _, rest in rests]), self._new_run())
         self._deal(arrived.slice(cut, len(arrived)))
         for crowd in self.store.crowds():
             self._keep(self._taken(crowd), self._new_run())
@@ -159,15 +160,15 @@ class _Reorder(Machine):
         if len(batch) == 0:
             return
         tails = self._tails()
-        key = self._key(batch)
-        at = int(np.searchsorted(key, tails[0][0], side="left")) if tails else 0
+        ts_us = batch.ts_us
+        at = int(np.searchsorted(ts_us, tails[0][0], side="left")) if tails else 0
         for start, stop in ((0, at), (at, len(batch))):
             if start < stop:
-                fitting = (run for tail, run in tails if tail <= key[start])
+                fitting = (run for tail, run in tails if tail <= ts_us[start])
                 self._keep(batch.slice(start, stop), next(fitting, None))
 
     def _tails(self) -> list[tuple[int, int]]:
-        """The last key of every run, and the run; descending."""
+        """The last time of every run, and the run; descending."""
         tails: dict[int, int] = {}
         for chunk in self.store.chunks:
             tails[chunk.run] = max(chunk.ts_max_us, tails.get(chunk.run, chunk.ts_max_us))
@@ -179,21 +180,19 @@ class _Reorder(Machine):
         return run
 
     def _keep(self, batch: EventBatch, run: int | None) -> None:
-        self.store.append(batch.rows, self._key(batch), self._new_run() if run is None else run)
+        self.store.append(batch.rows, batch.ts_us, self._new_run() if run is None else run)
 
     def _taken(self, chunks: list[Chunk]) -> EventBatch:
         held = [EventBatch(rows, self.layout) for rows in self.store.take(chunks)]
-        return merge_events(held, self._settings.align_us)
-
-    def _key(self, batch: EventBatch) -> Int64s:
-        return floor_times(batch.ts_us, self._settings.align_us)
-
-    def _cut(self, batch: EventBatch, ready_us: int) -> int:
-        """How many events of a sorted batch may leave."""
-        return int(np.searchsorted(self._key(batch), min(ready_us, FOREVER_US), side="right"))
+        return merge_events(held)
 
     def _down(self, batch: EventBatch) -> Output:
         return Output(Lane.DOWN, batch.rows if self._settings.total else batch.user_rows)
+
+
+def _cut(batch: EventBatch, ready_us: int) -> int:
+    """How many events of a sorted batch may leave."""
+    return int(np.searchsorted(batch.ts_us, min(ready_us, FOREVER_US), side="right"))
 
 
 def _adjusted(batch: EventBatch, earliest_us: Int64s) -> EventBatch:

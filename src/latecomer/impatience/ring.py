@@ -6,12 +6,16 @@ A number's place is its low bits. What lies before the oldest number that may st
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.runs import Cells, Packing
+from latecomer.impatience.runs import LARGEST, Cells, Packing
+
+Fresh = tuple[int, Cells]  # a batch that has just come: the first number, and payloads
 
 TOGETHER = 4096  # so many numbers share one note of when they are no longer wanted
 
@@ -49,8 +53,8 @@ class Numbers:
 class Ring:
     """Payloads by number. The first ones to come are not even copied: they are read where they are."""
 
-    def __init__(self) -> None:
-        self._cells: Cells = np.empty(0)
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._cells: Cells = np.empty(0, dtype=dtype)
         self._first, self._mask = 0, -1
 
     def __len__(self) -> int:
@@ -63,17 +67,28 @@ class Ring:
             self._cells, self._first, self._mask = cells, first, -1
             return
         size = len(cells)
-        if self._mask < 0 or first + size - oldest > len(self._cells):
-            self._grow(first + size - oldest, oldest, first)
+        self._reserve(first + size - oldest, oldest, first)
         at = first & self._mask
         before_end = min(size, len(self._cells) - at)
         self._cells[at : at + before_end] = cells[:before_end]
         self._cells[: size - before_end] = cells[before_end:]
 
-    def _grow(self, size: int, oldest: int, stop: int) -> None:
+    def put_some(self, keys: Int64s, packing: Packing, first: int, cells: Cells, oldest: int) -> None:
+        """As `put`, of a batch the payloads with these keys only."""
+        if 2 * len(keys) > len(cells):
+            self.put(first, cells, oldest)
+        elif len(keys):
+            self._reserve(first + len(cells) - oldest, oldest, first)
+            _put_some(keys, packing, first, cells, self._cells)
+
+    def _reserve(self, size: int, oldest: int, stop: int) -> None:
+        """Make room for so many from the oldest on; there are some already, up to `stop`."""
+        if self._mask >= 0 and size <= len(self._cells):
+            return
         more = np.empty(max(1024, 1 << (2 * size - 1).bit_length()), dtype=self._cells.dtype)
-        numbers = np.arange(oldest, stop)
-        more[numbers & (len(more) - 1)] = self._cells[(numbers - self._first) & self._mask]
+        if len(self._cells):
+            numbers = np.arange(oldest, stop)
+            more[numbers & (len(more) - 1)] = self._cells[(numbers - self._first) & self._mask]
         self._cells, self._first, self._mask = more, 0, len(more) - 1
 
     def lessen(self, less: int) -> None:
@@ -85,24 +100,76 @@ class Ring:
         """The payloads of these numbers."""
         return np.take(self._cells, (numbers - self._first) & self._mask, mode="clip")
 
-    def take_packed(self, keys: Int64s, packing: Packing) -> tuple[Int64s, Cells]:
-        """Times and payloads of packed keys."""
-        return take_packed(keys, packing, self._cells, self._first, self._mask)
-
-
-def take_packed(keys: Int64s, packing: Packing, cells: Cells, first: int, mask: int) -> tuple[Int64s, Cells]:
-    """Times and payloads of packed keys, where number `first` stands first in `cells`."""
-    ts_us, taken = np.empty_like(keys), np.empty(len(keys), dtype=cells.dtype)
-    _take_packed(keys, packing, cells, first, mask, ts_us, taken)
-    return ts_us, taken
+    def take_packed(self, keys: Int64s, packing: Packing, fresh: Fresh | None = None) -> tuple[Int64s, Cells]:
+        """Times and payloads of packed keys; those of a fresh batch are read where they are."""
+        ts_us, taken = np.empty_like(keys), np.empty(len(keys), dtype=self._cells.dtype)
+        first, cells = (LARGEST, self._cells) if fresh is None else fresh
+        _take_packed(keys, packing, self._cells, self._first, self._mask, first, cells, ts_us, taken)
+        return ts_us, taken
 
 
 @bare_kernel
 def _take_packed(
-    keys: Int64s, packing: Packing, cells: Cells, first: int, mask: int, ts_us: Int64s, taken: Cells
+    keys: Int64s,
+    packing: Packing,
+    ring: Cells,
+    ring_first: int,
+    mask: int,
+    first: int,
+    cells: Cells,
+    ts_us: Int64s,
+    taken: Cells,
 ) -> None:
-    number = (1 << packing.bits) - 1
+    number_bits = (1 << packing.bits) - 1
     for i in range(len(keys)):
         key = keys[i]
         ts_us[i] = (key >> packing.bits) + packing.base_us
-        taken[i] = cells[((key & number) - first) & mask]
+        number = key & number_bits
+        if number >= first:
+            taken[i] = cells[np.uint64(number - first)]
+        else:
+            taken[i] = ring[np.uint64((number - ring_first) & mask)]
+
+
+@bare_kernel
+def _put_some(keys: Int64s, packing: Packing, first: int, cells: Cells, ring: Cells) -> None:
+    number_bits, mask = (1 << packing.bits) - 1, len(ring) - 1
+    for i in range(len(keys)):
+        number = keys[i] & number_bits
+        ring[np.uint64(number & mask)] = cells[np.uint64(number - first)]
+
+
+class Span(NamedTuple):
+    """What one look at times finds: the smallest, the largest, and how often one is below the one before."""
+
+    low_us: int
+    high_us: int
+    descents: int
+
+
+def look_over(ts_us: Int64s) -> Span:
+    """Look at times once; there is at least one."""
+    return Span(*_look_over(ts_us))
+
+
+@bare_kernel
+def _look_over(ts_us: Int64s) -> tuple[int, int, int]:
+    low, high, descents = ts_us[0], ts_us[0], 0
+    for i in range(1, len(ts_us)):
+        low = min(low, ts_us[i])
+        high = max(high, ts_us[i])
+        descents += ts_us[i] < ts_us[i - 1]
+    return low, high, descents
+
+
+def pack_keys(ts_us: Int64s, first: int, packing: Packing) -> Int64s:
+    """Times, numbered from `first` on, as packed keys."""
+    keys = np.empty_like(ts_us)
+    _pack_keys(ts_us, first, packing, keys)
+    return keys
+
+
+@bare_kernel
+def _pack_keys(ts_us: Int64s, first: int, packing: Packing, keys: Int64s) -> None:
+    for i in range(len(ts_us)):
+        keys[i] = ((ts_us[i] - packing.base_us) << packing.bits) | (first + i)

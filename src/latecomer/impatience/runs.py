@@ -98,14 +98,18 @@ def last_key(punctuation_us: int, packing: Packing) -> int:
 def copy_event(to: Columns, k: int, events: Columns, i: int) -> None:
     """Copy an event from one place to another."""
     to.key[k] = events.key[i]
-    _copy(to.number, k, events.number, i)
-    _copy(to.cells, k, events.cells, i)
+    copy_cell(to.number, k, events.number, i)
+    copy_cell(to.cells, k, events.cells, i)
 
 
 @bare_kernel
-def _copy(to: Maybe, k: int, values: Maybe, i: int) -> None:
-    if to is not None:
-        to[k] = values[i]
+def copy_cell(to: Maybe, k: int | np.uint64, values: Maybe, i: int | np.uint64) -> None:
+    """Copy a value, where events have such a column."""
+    if to is None:
+        return
+    if values is None:
+        return
+    to[k] = values[i]
 
 
 @bare_kernel
@@ -190,7 +194,7 @@ def deal(
             break
         held.key[at] = key
         _put(held.number, at, first_number + i)
-        _copy(held.cells, at, cells, i)
+        copy_cell(held.cells, at, cells, i)
         table.tail_at[last] = at
         table.tail[last] = key
         placed += 1

@@ -10,22 +10,24 @@ Paper: Impatience (Chandramouli, Goldstein, Li), section III.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, sort_times
+from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.impatience.release import ANY_MOVES, Switches
-from latecomer.impatience.ring import Numbers, Ring
+from latecomer.impatience.ring import Fresh, Numbers, Ring, Span, look_over, pack_keys
 from latecomer.impatience.runs import Cells, Columns
 
-HARDWARE_FROM = 1_500  # so many events at once are sorted by numpy; fewer are dealt one by one
+HARDWARE_FROM = 8_000  # so many events at once are sorted by numpy; fewer are dealt one by one
+LONG_RUN = 8  # where stretches in order are longer on average, dealing is faster than sorting
 
-MOST_MOVES = 3  # where merging would move an event more often, sorting anew is faster
+MOST_MOVES = 10  # where merging would move an event more often, sorting anew is faster
 
 _NO_TIMES: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -135,52 +137,52 @@ class ImpatienceSorter:
         self._floor_us = max(self._floor_us, punctuation_us)
         if self._pile is None:
             return _together([], None)
-        if self._waiting:
-            return self._sort_waiting(self._pile, punctuation_us)
-        return self._merged(self._pile, punctuation_us)
+        return self._settle(self._pile, punctuation_us) if self._waiting else self._merged(self._pile, punctuation_us)
 
     def _started(self, payload: Cells | None) -> Pile:
         if self._pile is None:
             carried = None if payload is None or not self._carry else payload.dtype
             self._pile = Pile(self._switches, carried)
             self._pile.move_floor(self._floor_us)
-            self._ring = Ring() if payload is not None and not self._carry else None
+            self._ring = Ring(payload.dtype) if payload is not None and not self._carry else None
         return self._pile
 
-    def _feed(self, pile: Pile, ts_us: Int64s, payload: Cells | None, *, punctuated: bool = True) -> Released:
+    def _feed(self, pile: Pile, ts_us: Int64s, payload: Cells | None) -> Released:
         """Deal events one by one, with the punctuations that fall among them."""
         if len(ts_us) == 0:
             return _together([], payload)
-        first = self._number(pile, ts_us)
+        released = self._deal(pile, ts_us, payload, look_over(ts_us), self._every or FOREVER_US)
+        self._floor_us = pile.floor_us
+        return released
+
+    def _deal(self, pile: Pile, ts_us: Int64s, payload: Cells | None, span: Span, every: int) -> Released:
+        first = self._number(pile, len(ts_us), span)
         if self._ring is not None and payload is not None:
             self._ring.put(first, payload, self._numbers.oldest(pile.floor_us))
-        every = self._every if self._every is not None and punctuated else FOREVER_US
         given, late = pile.feed(ts_us, first, payload if self._ring is None else None, every, self._latency_us)
-        self._floor_us = pile.floor_us
         return self._refuse(self._released(pile, given.events), ts_us, payload, late)
 
-    def _number(self, pile: Pile, ts_us: Int64s) -> int:
+    def _number(self, pile: Pile, count: int, span: Span) -> int:
         """Number events, and see to it that keys can hold their times and numbers."""
-        low_us, high_us = int(ts_us.min()), int(ts_us.max())
-        floor_us = pile.floor_us
+        floor_us, high_us = pile.floor_us, span.high_us
         if self._late is Late.ADJUST:
             high_us = max(high_us, pile.mark_us, floor_us) + 1
         oldest = self._numbers.oldest(floor_us)
         if self._ring is not None:
             oldest -= oldest % len(self._ring)  # so that places in the ring stay
-        stop = self._numbers.next + len(ts_us)
-        less = pile.fit(max(low_us, floor_us + 1), max(high_us, floor_us + 1), oldest, stop)
+        low_us, stop = max(span.low_us, floor_us + 1), self._numbers.next + count
+        less = pile.fit(low_us, max(high_us, floor_us + 1), oldest, stop)
         if less:
             self._numbers.lessen(less)
             if self._ring is not None:
                 self._ring.lessen(less)
-        return self._numbers.take(len(ts_us), high_us)
+        return self._numbers.take(count, high_us)
 
-    def _released(self, pile: Pile, events: Columns) -> Released:
+    def _released(self, pile: Pile, events: Columns, fresh: Fresh | None = None) -> Released:
         """What the pile gave, out of its buffers."""
         key, number, cells = events
         if self._ring is not None and number is None:
-            ts_us, cells = self._ring.take_packed(key, pile.packing)
+            ts_us, cells = self._ring.take_packed(key, pile.packing, fresh)
         else:
             ts_us = (key >> pile.packing.bits) + pile.packing.base_us if number is None else key.copy()
             cells = self._ring.take(number) if self._ring is not None else cells
@@ -195,71 +197,77 @@ class ImpatienceSorter:
         while at < len(ts_us):
             stop = min(len(ts_us), at + every - self._phase)
             self._waiting.append((ts_us[at:stop], None if payload is None else payload[at:stop]))
-            pile.see(int(ts_us[at:stop].max()))
             self._phase += stop - at
             at = stop
             if self._phase == every:
                 self._phase = 0
-                released.append(self._punctuate(max(self._floor_us, pile.mark_us - self._latency_us)))
+                released.append(self._settle(pile, None))
         return _together(released, payload)
 
-    def _sort_waiting(self, pile: Pile, punctuation_us: int) -> Released:
-        """Sort what waits: what may leave goes at once, the rest is dealt onto the runs."""
+    def _settle(self, pile: Pile, punctuation_us: int | None) -> Released:
+        """Put what waits in order, up to a punctuation: by hand, or the mark less the latency."""
         ts_us, payload = _united(self._waiting)
         self._waiting = []
-        late = np.flatnonzero(ts_us <= pile.floor_us)
-        if pile.held == 0 and int(ts_us.max()) <= punctuation_us:
-            released = self._sort_whole(ts_us, payload, late, pile.floor_us)
-            pile.move_floor(punctuation_us)
-            return self._refuse(released, ts_us, payload, late)
-        first = self._number(pile, ts_us)
-        if not pile.packed:
-            fed = self._feed(pile, ts_us, payload, punctuated=False)
-            return _together([fed, self._merged(pile, punctuation_us)], payload)
-        keys = self._keys(pile, ts_us, late, first)
-        keys.sort()
-        released = self._cut(pile, keys, first, payload, punctuation_us)
-        return self._refuse(released, ts_us, payload, late)
+        span = look_over(ts_us)
+        pile.see(span.high_us)
+        if punctuation_us is None:
+            punctuation_us = max(self._floor_us, pile.mark_us - self._latency_us)
+            self._floor_us = punctuation_us
+        if self._worth_sorting(pile, len(ts_us), span, punctuation_us):
+            late = np.flatnonzero(ts_us <= pile.floor_us) if span.low_us <= pile.floor_us else _NO_TIMES
+            first = self._number(pile, len(ts_us), span)
+            if pile.packed:
+                keys = self._sorted_keys(pile, ts_us, late, first)
+                return self._refuse(self._cut(pile, keys, first, payload, punctuation_us), ts_us, payload, late)
+        dealt = self._deal(pile, ts_us, payload, span, FOREVER_US)
+        return _together([dealt, self._merged(pile, punctuation_us)], payload)
 
-    def _sort_whole(self, ts_us: Int64s, payload: Cells | None, late: Int64s, floor_us: int) -> Released:
-        """Sort events all of which may leave."""
-        if len(late) and self._late is Late.ADJUST:
-            ts_us = np.maximum(ts_us, floor_us + 1)
-        elif len(late):
-            ts_us, payload = np.delete(ts_us, late), None if payload is None else np.delete(payload, late)
-        in_order, order = sort_times(ts_us)
-        if payload is None:
-            return Released(in_order, None, _NO_TIMES, None)
-        return Released(in_order, np.take(payload, order, mode="clip"), _NO_TIMES, payload[:0])
+    def _worth_sorting(self, pile: Pile, count: int, span: Span, punctuation_us: int) -> bool:
+        """Whether numpy puts events in order faster than dealing them: they are many, and in short stretches.
 
-    def _keys(self, pile: Pile, ts_us: Int64s, late: Int64s, first: int) -> Int64s:
+        Where all of them leave at once there is nothing to deal.
+        """
+        if pile.held == 0 and span.high_us <= punctuation_us:
+            return True
+        return count >= HARDWARE_FROM and count < LONG_RUN * span.descents
+
+    def _sorted_keys(self, pile: Pile, ts_us: Int64s, late: Int64s, first: int) -> Int64s:
+        """Events that are not too late, as packed keys in order."""
         if len(late) and self._late is Late.ADJUST:
             ts_us = np.maximum(ts_us, pile.floor_us + 1)
-        keys = ts_us - pile.packing.base_us
-        keys <<= pile.packing.bits
-        keys |= np.arange(first, first + len(ts_us))
-        return np.delete(keys, late) if len(late) and self._late is not Late.ADJUST else keys
+        keys = pack_keys(ts_us, first, pile.packing)
+        if len(late) and self._late is not Late.ADJUST:
+            keys = np.delete(keys, late)
+        keys.sort()
+        return keys
 
     def _cut(self, pile: Pile, keys: Int64s, first: int, payload: Cells | None, punctuation_us: int) -> Released:
         """Give what the punctuation has passed, of these sorted keys and of the runs, and keep the rest."""
-        cut = int(np.searchsorted(keys, pile.key_of(punctuation_us), side="right"))
-        if self._ring is not None and payload is not None:
-            self._ring.put(first, payload, self._numbers.oldest(pile.floor_us))
-        if pile.due(punctuation_us):
-            released = self._merged(pile, punctuation_us, keys[:cut])
+        cut = int(keys.searchsorted(pile.key_of(punctuation_us), "right"))
+        fresh, oldest = None if payload is None else (first, payload), self._numbers.oldest(pile.floor_us)
+        if pile.held or cut < len(keys):
+            released = self._merged(pile, punctuation_us, keys, cut, fresh)
         else:
-            released = self._released(pile, Columns(keys[:cut], None, None))
-        pile.move_floor(punctuation_us)
-        pile.deal(keys[cut:])
+            released = self._released(pile, Columns(keys, None, None), fresh)
+            pile.move_floor(punctuation_us)
+        if self._ring is not None and payload is not None:
+            self._ring.put_some(keys[cut:], pile.packing, first, payload, oldest)
         return released
 
-    def _merged(self, pile: Pile, punctuation_us: int, keys: Int64s = _NO_TIMES) -> Released:
-        """The heads of the runs and sorted keys, merged; where that takes too many moves, sorted anew."""
-        sorting = self._hardware and pile.packed
-        given = pile.release(punctuation_us, keys, MOST_MOVES if sorting else ANY_MOVES)
+    def _merged(
+        self,
+        pile: Pile,
+        punctuation_us: int,
+        keys: Int64s = _NO_TIMES,
+        cut: int = 0,
+        fresh: Fresh | None = None,
+    ) -> Released:
+        """The heads of the runs and sorted keys up to a cut, merged; where that takes too many moves, sorted anew."""
+        most_moves = MOST_MOVES if self._hardware and pile.packed else ANY_MOVES
+        given = pile.settle(punctuation_us, keys, cut, most_moves)
         if not given.in_order:
             given.events.key.sort()
-        return self._released(pile, given.events)
+        return self._released(pile, given.events, fresh)
 
     def _refuse(self, released: Released, ts_us: Int64s, payload: Cells | None, late: Int64s) -> Released:
         """Count the late events and add them where the user wants to see them."""
@@ -303,13 +311,18 @@ def _united(waiting: list[tuple[Int64s, Cells | None]]) -> tuple[Int64s, Cells |
 
 def _together(parts: list[Released], payload: Cells | None) -> Released:
     """Several releases as one."""
-    if len(parts) == 1:
-        return parts[0]
     if not parts:
         none = None if payload is None else payload[:0]
         return Released(_NO_TIMES, none, _NO_TIMES, none)
-    columns = list(zip(*parts, strict=True))
-    ts_us, cells, late_us, late_cells = columns
+    if len(parts) == 1:
+        return parts[0]
+    ts_us, cells, late_us, late_cells = zip(*parts, strict=True)
     if payload is None:
-        return Released(np.concatenate(ts_us), None, np.concatenate(late_us), None)
-    return Released(np.concatenate(ts_us), np.concatenate(cells), np.concatenate(late_us), np.concatenate(late_cells))
+        return Released(_joined(ts_us), None, _joined(late_us), None)
+    return Released(_joined(ts_us), _joined(cells), _joined(late_us), _joined(late_cells))
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """Arrays one after the other; a single one that is not empty is not copied."""
+    full = [array for array in arrays if len(array)] or [arrays[0]]
+    return full[0] if len(full) == 1 else np.concatenate(full)

@@ -111,14 +111,14 @@ class Events:
         return self._after(step, df=df, intact=intact, columns=users(df))
 
     def tumbling(self, size: Duration) -> Events:
-        """Windows of one size, one after the other: adds `window_start`, and the sort orders by it alone.
+        """Windows of one size, one after the other: adds `window_start`; the sort gives a window at a time.
 
         Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the wall clock).
         """
         return self._aligned(size, size, window_step("tumbling", size))
 
     def hopping(self, size: Duration, advance: Duration) -> Events:
-        """Windows of one size, one every `advance`: adds `window_start`, and the sort orders by it alone.
+        """Windows of one size, one every `advance`: adds `window_start`; the sort gives a window at a time.
 
         No row is copied: `window_start` is the start of the last window the event falls in; the others that it
         falls in began one advance earlier each.

@@ -15,7 +15,7 @@ from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.impatience import Reorder
-from latecomer.spark.align import WINDOW_START, Window
+from latecomer.spark.align import WINDOW_START
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
@@ -44,7 +44,6 @@ class Story:
     steps: tuple[Step, ...]
     moved: tuple[T.StructField, ...]
     settings: Settings
-    window: Window | None
 
 
 def columns_text(count: int) -> str:
@@ -111,7 +110,8 @@ def _sort(story: Story, settings: Reorder) -> Iterator[Step]:
     text = f"latency {settings.latency}, late rows {_LATE.get(settings.late, settings.late)}"
     if settings.max_held is not None:
         text += f", at most {settings.max_held:,} held in a shard"
-    yield Step(settings.name, text, f"order by {story.time if settings.align_us is None else WINDOW_START}")
+    order = f"order by {story.time}" if settings.align_us is None else f"by {WINDOW_START}, then {story.time}"
+    yield Step(settings.name, text, order)
     if settings.total:
         yield Step("total", "each micro-batch becomes one partition in total order")
 
@@ -124,9 +124,6 @@ def _lanes(measured: Mapping[str, int] | None) -> list[str]:
 
 def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
     facts = [*_rows(story, measured), *_columns(story, measured)]
-    if isinstance(story.settings, Reorder) and story.settings.align_us is not None:
-        every = f"{story.settings.align_us:,} us" if story.window is None else story.window.advance
-        facts.append(Step("order", f"one sort key per {every}, not one per row"))
     yield from facts or [Step("nothing", f"{STEPS[0]}, {STEPS[1]} or {STEPS[3]} before the sort make it cheaper")]
     if measured is not None:
         runs = f" in {measured['runs']:,} sorted runs" if "runs" in measured else ""

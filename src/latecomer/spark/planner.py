@@ -83,7 +83,7 @@ class Planner:
             window = WINDOW_START, self._declared.window.advance_us
         if not settings.total and window is None:
             return None
-        return DownPlan(layout, settings.align_us, settings.total, window)
+        return DownPlan(layout, settings.total, window)
 
     def _machine(self, down_plan: DownPlan | None) -> Settings:
         """The strategy as the shards run it: where rows must be finished, they keep their carried columns."""
@@ -96,9 +96,7 @@ class Planner:
         copied = {TIME: roles.time, SOURCE: roles.source}
         copied.update({f"{ORDER}{number}": name for number, name in enumerate(roles.order)})
         moved = [T.StructField(copied.get(name) or name, self._schema[name].dataType, True) for name in plan.columns]
-        return Story(
-            self._declared.read, roles.time, self._declared.steps, tuple(moved), self._settings, self._declared.window
-        )
+        return Story(self._declared.read, roles.time, self._declared.steps, tuple(moved), self._settings)
 
     def _layout(self) -> Layout:
         roles = self._roles

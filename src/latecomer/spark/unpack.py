@@ -34,12 +34,11 @@ Unpacker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class DownPlan:
     """How the lane `down` is finished; its rows then have their carried columns still.
 
-    merged: put the rows of all shards in one order, by times floored to `align_us`.
+    merged: put the rows of all shards in one order.
     window: the column of a window's start and the advance, where it must follow times that may have been moved.
     """
 
     layout: Layout
-    align_us: int | None
     merged: bool
     window: tuple[str, int] | None
 
@@ -80,7 +79,7 @@ def _merged(
 ) -> Iterator[pa.RecordBatch]:
     """The rows in the total order that the machine gave each shard, a piece at a time."""
     compared = [name for name in rows.schema.names if name in columns or name.startswith(CARRIED_PREFIX)]
-    positions = total_order(EventBatch(rows.select(compared), plan.layout), plan.align_us)
+    positions = total_order(EventBatch(rows.select(compared), plan.layout))
     rows = rows.select(names)
     for start in range(0, len(positions), MERGED_ROWS):
         yield _narrow(take_rows(rows, positions[start : start + MERGED_ROWS]))

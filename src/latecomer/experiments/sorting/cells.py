@@ -27,7 +27,7 @@ from latecomer.experiments.sorting.buffers import Records
 from latecomer.experiments.sorting.competitors import Competitor, Kind, Output, Sorter, competing
 from latecomer.experiments.sorting.data import Stream
 
-SLICE = 1_000  # about so many events are pushed at once
+SLICE = 10_000  # about so many events are pushed at once
 _HOPELESS, _EARLY = 10.0, 6.0  # so many times slower than the fastest; then a cell ends after this part of its time
 _REPEATED = 3.0
 
