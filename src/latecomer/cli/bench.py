@@ -135,7 +135,7 @@ def sort(
     rounds: Annotated[int, typer.Option(min=1, help="How often the faster competitors run.")] = 3,
     cell_seconds: Annotated[float, typer.Option(min=0.1, help="After so long a competitor stops.")] = 30.0,
     only: Annotated[str | None, typer.Option(help="synthetic, cloudlog or androidlog.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="1 million events, 1 round, 2 seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="As --events 1000000 --rounds 1 --cell-seconds 2.")] = False,
     seed: SeedOption = 0,
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the paper's figures to this file.")] = None,

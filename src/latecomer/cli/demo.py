@@ -49,7 +49,7 @@ def demo(
 
 
 def _show(result: DemoRun, rows: int, latency: str) -> None:
-    console.print(f"\n[bold]{rows:,} meter readings[/], out of order, held for {latency} on Spark\n", highlight=False)
+    console.print(f"\n[bold]{rows:,} meter readings[/], put in order after {latency} on Spark\n", highlight=False)
     table = Table(box=None, pad_edge=False, show_footer=True)
     total = result.total
     table.add_column("micro-batch", footer="all")

@@ -6,30 +6,21 @@ the page's style sheet, by the names of the layers (`intime_marks`, `late_marks`
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
-import vl_convert
 
 from latecomer.disorder.profile import Picture, Profile
 from latecomer.events import Bools, Int64s
 from latecomer.report.curve import Curve, Tick, curve
+from latecomer.report.drawing import axis, scale, svg
 from latecomer.report.words import duration, instant, number_ticks, time_ticks
 
 _FAINT = 0.4
 _FEW_CELLS, _GROWN = 500, 0.6  # a few cells alone would hardly be seen: they are drawn larger
 _MOST_CELLS = 12_000  # beyond, cells are joined: a page of 4 MB shows no more than one of 1 MB
-_CONFIG: dict[str, Any] = {
-    "background": None,
-    "view": {"stroke": None},
-    "axis": {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal", "labelPadding": 6, "ticks": False},
-    "title": {"fontSize": 13, "fontWeight": "normal", "anchor": "start", "frame": "bounds", "offset": 10},
-    "aria": False,
-}
 
 
 class Size(NamedTuple):
@@ -67,10 +58,10 @@ def picture_svg(profile: Profile, size: Size) -> str:
     cells = coarsen(Cells(picture.across, picture.up, picture.count, grow), wide, high)
     late = surely_late(cells)
     columns, rows = picture.columns / wide, picture.rows / high
-    x = alt.X("x:Q", scale=_scale(0, columns), axis=_axis(_arrival_ticks(profile, size, columns), _arrival(picture)))
-    y = alt.Y("y:Q", scale=_scale(0, rows), axis=_axis(_event_ticks(picture, size, rows), None))
+    x = alt.X("x:Q", scale=scale(0, columns), axis=axis(_arrival_ticks(profile, size, columns), _arrival(picture)))
+    y = alt.Y("y:Q", scale=scale(0, rows), axis=axis(_event_ticks(picture, size, rows), None))
     layers = [_rects(cells, ~late, "intime", x, y), _rects(cells, late, "late", x, y)]
-    return _svg(alt.layer(*layers), size, _titled("event time", picture.first_ts_us, picture.last_ts_us))
+    return svg(alt.layer(*layers), size, _titled("event time", picture.first_ts_us, picture.last_ts_us))
 
 
 def coarsen(cells: Cells, wide: int, high: int) -> Cells:
@@ -144,13 +135,13 @@ def curve_svg(profile: Profile, size: Size) -> str | None:
         return None
     margin = (drawn.right - drawn.left) / 30
     ticks = drawn.x_ticks((drawn.right - drawn.left) * 64 / size.width)
-    x = alt.X("x:Q", scale=_scale(drawn.left - margin, drawn.right), axis=_axis(ticks, "wait"))
-    y = alt.Y("y:Q", scale=_scale(drawn.bottom, drawn.top), axis=_axis(drawn.y_ticks(), None))
+    x = alt.X("x:Q", scale=scale(drawn.left - margin, drawn.right), axis=axis(ticks, "wait"))
+    y = alt.Y("y:Q", scale=scale(drawn.bottom, drawn.top), axis=axis(drawn.y_ticks(), None))
     points = [{"x": point.x, "y": point.y, "base": drawn.bottom} for point in drawn.points]
     line = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y)
     area = line.mark_area(opacity=0.15).encode(y2="base:Q").properties(name="area")
     line = line.mark_line(strokeWidth=2).properties(name="line")
-    return _svg(alt.layer(area, line, *_quantiles(drawn, x, y)), size, "events kept")
+    return svg(alt.layer(area, line, *_quantiles(drawn, x, y)), size, "events kept")
 
 
 def _quantiles(drawn: Curve, x: alt.X, y: alt.Y) -> list[alt.Chart]:
@@ -175,26 +166,3 @@ def _marks(drawn: Curve) -> list[dict[str, Any]]:
         {"x": x, "y": y, "name": f"{' to '.join(dict.fromkeys((marks[0], marks[-1])))} {wait}"}
         for (x, y), (wait, *marks) in names.items()
     ]
-
-
-def _scale(low: float, high: float) -> alt.Scale:
-    return alt.Scale(domain=[low, high], nice=False, zero=False)
-
-
-def _axis(ticks: list[Tick], title: str | None) -> alt.Axis:
-    """An axis with labels of its own; Vega numbers the labels from 0 to 1."""
-    texts = json.dumps([text for _, text in ticks])
-    return alt.Axis(
-        values=[place for place, _ in ticks],
-        labelExpr=f"{texts}[round(datum.index * {max(1, len(ticks) - 1)})]",
-        title=title,
-        labelFlush=False,
-        labelOverlap="greedy",
-    )
-
-
-def _svg(chart: alt.LayerChart | alt.FacetChart, size: Size, title: str) -> str:
-    """Render a chart; it takes the width of its place on the page."""
-    spec = chart.properties(width=size.width, height=size.height, title=title).to_dict()
-    svg = vl_convert.vegalite_to_svg(spec, config=_CONFIG)
-    return re.sub(r'^<svg([^>]*?) width="[\d.]+" height="[\d.]+"', r"<svg\1", svg)

@@ -6,23 +6,14 @@ in it is its `style`. A hollow point says that a run did not get to its end.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import altair as alt
-import vl_convert
 
-Tick = tuple[float, str]
+from latecomer.report.curve import Tick
+from latecomer.report.drawing import axis, scale, svg
 
-_CONFIG: dict[str, Any] = {
-    "background": None,
-    "view": {"stroke": None},
-    "axis": {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal", "labelPadding": 6, "ticks": False},
-    "title": {"fontSize": 13, "fontWeight": "normal", "anchor": "start", "frame": "bounds", "offset": 10},
-    "aria": False,
-}
 _APART = 16.0  # pixels between two names at least
 _NAMES = 142.0  # pixels for the names
 _TICK = 44.0  # pixels for the label of a tick
@@ -80,18 +71,20 @@ class Bar(NamedTuple):
 def lines_svg(lines: Lines, size: Size) -> str:
     """Draw lines."""
     frame = _Frame.around(lines, size)
-    x = alt.X("x:Q", scale=_scale(frame.left, frame.right), axis=_axis(frame.x_ticks(size), lines.x_title))
-    y = alt.Y("y:Q", scale=_scale(frame.bottom, frame.top), axis=_axis(frame.y_ticks(), None))
+    x = alt.X(
+        "x:Q", scale=scale(frame.left, frame.right), axis=axis(frame.x_ticks(size), lines.x_title, titleAnchor="start")
+    )
+    y = alt.Y("y:Q", scale=scale(frame.bottom, frame.top), axis=axis(frame.y_ticks(), None, titleAnchor="start"))
     layers = [_leaders(frame, x, y)]
     for series in sorted(lines.series, key=lambda each: each.bold):
         layers += _line(series, frame, x, y, dots=lines.dots)
     layers += [_name(series, at, frame, x, y) for series, at in frame.names]
-    return _svg(alt.layer(*layers), size, lines.title)
+    return svg(alt.layer(*layers), size, lines.title)
 
 
 def bars_svg(title: str, bars: list[Bar], size: Size) -> str:
     """Draw bars, one below the other."""
-    x = alt.X("length:Q", scale=_scale(0.0, 1.2 * max(bar.length for bar in bars)), axis=None)
+    x = alt.X("length:Q", scale=scale(0.0, 1.2 * max(bar.length for bar in bars)), axis=None)
     names = alt.Axis(title=None, domain=False, labelLimit=160)
     y = alt.Y("name:N", sort=[bar.name for bar in bars], axis=names, scale=alt.Scale(padding=0.25))
     values = [{"name": bar.name, "length": bar.length, "text": bar.text} for bar in bars]
@@ -101,7 +94,7 @@ def bars_svg(title: str, bars: list[Bar], size: Size) -> str:
         layers.append(chart.mark_bar().encode(x=x, y=y))
     words = alt.Chart(alt.InlineData(values=values), name="beside").mark_text(align="left", dx=5, fontSize=13)
     layers.append(words.encode(x=x, y=y, text="text:N"))
-    return _svg(alt.layer(*layers), Size(size.width, 24 * len(bars)), title)
+    return svg(alt.layer(*layers), Size(size.width, 24 * len(bars)), title)
 
 
 class _Frame(NamedTuple):
@@ -205,27 +198,3 @@ def _name(series: Series, at: float, frame: _Frame, x: alt.X, y: alt.Y) -> alt.C
     text = chart.mark_text(align="left", fontSize=13, fontWeight=700 if series.bold else 400)
     name: alt.Chart = text.encode(x=x, y=y, text="name:N")
     return name
-
-
-def _scale(low: float, high: float) -> alt.Scale:
-    return alt.Scale(domain=[low, high], nice=False, zero=False)
-
-
-def _axis(ticks: list[Tick], title: str | None) -> alt.Axis:
-    """An axis with labels of its own; Vega numbers the labels from 0 to 1."""
-    texts = json.dumps([text for _, text in ticks])
-    return alt.Axis(
-        values=[place for place, _ in ticks],
-        labelExpr=f"{texts}[round(datum.index * {max(1, len(ticks) - 1)})]",
-        title=title,
-        titleAnchor="start",
-        labelFlush=False,
-        labelOverlap="greedy",
-    )
-
-
-def _svg(chart: alt.LayerChart | alt.FacetChart, size: Size, title: str) -> str:
-    """Render a chart; it takes the width of its place on the page."""
-    spec = chart.properties(width=size.width, height=size.height, title=title).to_dict()
-    svg = vl_convert.vegalite_to_svg(spec, config=_CONFIG)
-    return re.sub(r'^<svg([^>]*?) width="[\d.]+" height="[\d.]+"', r"<svg\1", svg)
