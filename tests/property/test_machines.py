@@ -1,20 +1,21 @@
 """Every machine through the five invariants, and proof that the invariants can fail."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from latecomer.basic import PassThrough
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Machine, Output, Settings, down
-from latecomer.errors import HeldError
-from latecomer.events import EventBatch, Layout
+from latecomer.contract import Lane, Machine, Output, Settings, consolidate, down
+from latecomer.errors import HeldError, LateError
+from latecomer.events import NEVER_US, EventBatch, Int64s, Layout
 from latecomer.impatience import Reorder
 from latecomer.impatience.reorder import _Reorder
 from latecomer.progress import Timeline
-from latecomer.testing import ManualClock, check_machine, random_stream, run_machine
+from latecomer.testing import ManualClock, Stream, check_machine, random_stream, run_machine
 
 MACHINES = [
     PassThrough(),
@@ -97,3 +98,59 @@ def test_max_held_stops_with_a_clear_error() -> None:
 def test_the_manual_clock_moves_when_told() -> None:
     clock = ManualClock()
     assert clock.advance("1 s") == clock.advance("1 s") - 1_000_000 == 1_000_000
+
+
+POLICIES = [
+    Reorder("20 ms", late="adjust"),
+    Reorder("20 ms", late="drop"),
+    Reorder("1 ms", late="adjust", align_us=7_000),
+]
+
+
+@pytest.mark.parametrize("settings", POLICIES, ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_policies_depend_neither_on_shards_nor_on_cuts(settings: Reorder, seed: int) -> None:
+    stream = random_stream(seed)
+    whole = run_machine(settings, stream)
+    cuts = (np.flatnonzero(np.diff(stream.tick)) + 1).tolist()[:: seed + 1]
+    cut = run_machine(settings, stream, cuts=cuts, snapshot=True)
+    assert whole.results() == cut.results()
+    assert whole.dropped == cut.dropped
+    parts = [run_machine(settings, stream, cuts=cuts, member=_third(part)) for part in range(3)]
+    assert consolidate(output for part in parts for batch in part.outputs for output in batch) == whole.results()
+    assert sum(part.dropped for part in parts) == whole.dropped
+    given = whole.rows(Lane.DOWN)
+    assert (0 if given is None else len(given)) + whole.dropped == len(stream)
+
+
+def _third(part: int) -> Callable[[Int64s], Int64s]:
+    return lambda key: np.flatnonzero(key % 3 == part)
+
+
+@pytest.mark.parametrize("settings", [Reorder("20 ms"), *POLICIES], ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_lies_between_two_punctuations(settings: Reorder, seed: int) -> None:
+    stream = random_stream(seed)
+    cuts = (np.flatnonzero(np.diff(stream.tick)) + 1).tolist()[:: seed + 1]
+    run = run_machine(settings, stream, cuts=cuts)
+    passed = NEVER_US
+    for outputs, timeline in zip(run.outputs, run.timelines, strict=False):
+        (ts_us,) = [output.rows["ts"].to_numpy() for output in outputs if output.lane is Lane.DOWN] or [np.zeros(0)]
+        assert (np.diff(ts_us) >= 0).all()
+        assert (ts_us > passed).all()
+        passed = settings.ready(settings.punctuation(timeline))
+        assert (ts_us <= passed).all()
+
+
+def test_a_late_event_is_moved_to_the_first_open_time() -> None:
+    ts_us, tick = np.array([100_000, 50_000, 200_000, 185_000, 90_000]), np.array([1, 2, 2, 3, 3])
+    stream = Stream(ts_us, tick, np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64))
+    given = run_machine(Reorder("10 ms", late="adjust"), stream).rows(Lane.DOWN)
+    assert given is not None
+    assert given.select(["id", "ts", "adjusted_us"]).to_pydict() == {
+        "id": [1, 0, 3, 4, 2],
+        "ts": [90_001, 100_000, 190_001, 190_001, 200_000],
+        "adjusted_us": [40_001, 0, 5_001, 100_001, 0],
+    }
+    with pytest.raises(LateError, match="1 too late, the first at 50000 us"):
+        run_machine(Reorder("10 ms", late="raise"), stream, cuts=[1, 3])

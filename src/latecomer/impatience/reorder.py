@@ -59,6 +59,8 @@ class Reorder(Settings):
         check_max_held(self.max_held)
         if self.align_us is not None and self.align_us <= 0:
             raise InputError(must("align_us", "be above zero", self.align_us, "or leave it out"))
+        if not isinstance(self.total, bool):
+            raise InputError(must("total", "be True or False", self.total, "leave it out for False"))
 
     @property
     def latency_us(self) -> int:
