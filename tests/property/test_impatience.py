@@ -251,6 +251,8 @@ def test_a_punctuation_by_hand() -> None:
         ({"every": 0, "latency": 1}, "every must be a whole number above zero"),
         ({"every": 10}, "latency must be given with every"),
         ({"latency": -1}, "latency must not be negative"),
+        ({"latency": 2**62}, "below 2..62"),
+        ({"latency": 1, "every": 2.5}, "every must be a whole number"),
         ({"late": "keep"}, "late must be one of 'side', 'drop', 'adjust', 'raise'"),
     ],
 )
@@ -266,3 +268,73 @@ def test_a_payload_keeps_its_shape() -> None:
         found.push(np.array([1]), np.array([1]))
     with pytest.raises(InputError, match="one element per event"):
         found.push(np.array([1]), np.array([1.0, 2.0]))
+    with pytest.raises(InputError, match="no Python objects"):
+        ImpatienceSorter().push(np.array([1]), np.array([None]))
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        ([1.5, 2.0], "times must be whole numbers; got 'float64'"),
+        ([[1], [2]], "times must be a list of numbers"),
+        ([2**62], "times must lie between"),
+        ([-(2**63)], "times must lie between"),
+        (np.array([2**63], dtype=np.uint64), "times must lie below"),
+    ],
+)
+def test_wrong_times_are_refused(times: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        ImpatienceSorter().push(times)
+
+
+def test_punctuations_are_whole_numbers_of_any_kind() -> None:
+    found = ImpatienceSorter()
+    found.push([5, 3, 4])
+    assert found.punctuate(np.int64(2**43)).ts_us.tolist() == [3, 4, 5]
+    wrongs: list[Any] = [2.5, 2**70]
+    for wrong in wrongs:
+        with pytest.raises(InputError, match="punctuation must"):
+            found.punctuate(wrong)
+    found.finish()
+    with pytest.raises(InputError, match="push must come before finish"):
+        found.push([7])
+
+
+@pytest.mark.parametrize("kind", ["S10", "U5", "V3", "f8", "M8[us]", "?", "clongdouble", "i4,i8,S5"])
+def test_payloads_of_any_type_come_through(kind: str) -> None:
+    ts_us = np.random.default_rng(0).permutation(20_000)
+    payload = np.arange(40_000 * np.dtype(kind).itemsize, dtype=np.uint8)[: 20_000 * np.dtype(kind).itemsize]
+    payload = (payload & 1).view(kind)
+    for carry in (False, True):
+        left = _all_left(ImpatienceSorter(100, every=9_000, late="adjust", carry=carry), ts_us, payload)
+        assert left.payload is not None
+        assert left.payload.dtype == np.dtype(kind)
+        assert sorted(left.payload.tobytes()) == sorted(payload.tobytes())
+
+
+def _all_left(found: ImpatienceSorter, ts_us: Int64s, payload: np.ndarray) -> Released:
+    parts = [found.push(ts_us, payload), found.finish()]
+    joined = [np.concatenate([part[field] for part in parts]) for field in range(2)]
+    return Released(joined[0], joined[1], joined[0][:0], joined[1][:0])
+
+
+def test_payloads_survive_batches_that_leave_no_trace() -> None:
+    """Batches that left at once, or came too late altogether, have numbers but no payload in the ring."""
+    found = ImpatienceSorter()
+    found.push([10**6], [0.0])
+    found.punctuate(0)
+    found.push(np.random.default_rng(0).integers(1, 100, 20_000), np.ones(20_000))
+    found.punctuate(200)
+    found.push([500], [2.0])
+    assert found.punctuate(300).ts_us.tolist() == []
+    assert join([found.finish()], "payload") == [2.0, 0.0]
+    wide = ImpatienceSorter()
+    wide.push([5], [0.0])
+    wide.punctuate(0)
+    wide.push(np.random.default_rng(0).integers(6, 2**61, 20_000), np.ones(20_000))
+    assert join([wide.punctuate(5)], "payload") == [0.0]
+    assert join([wide.finish()], "payload") == [1.0] * 20_000
+    late = ImpatienceSorter(0, every=10)
+    late.push(np.arange(100, 120), np.arange(20.0))
+    assert len(late.push(np.zeros(5_000, np.int64), np.arange(5_000.0)).late_ts_us) == 5_000
+    assert join([late.push(np.arange(200, 220), np.arange(20.0))], "payload") == list(range(20))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
@@ -154,6 +155,17 @@ def test_late_rows_are_moved_up_and_say_by_how_much(late_rows: DataFrame) -> Non
             (3, 3),
             (4, 18),
         ]
+
+
+def test_a_moved_time_is_the_time_however_it_is_selected(late_rows: DataFrame) -> None:
+    declared = lc.disordered(late_rows, time="ts", arrival="arrival", shards=2).tumbling("3 s")
+    chosen = declared.select(F.col("ts"), "id", F.col("window_start")).reorder("5 s", late="adjust", total=True)
+    moved = [tuple(row) for row in chosen.down.collect()]
+    assert moved[0] == (5_000_001, 3, 3_000_000, 2_000_001)
+    for steps in (declared.with_columns(ts="ts"), declared.select("id", F.lit(1).alias("window_start"))):
+        with pytest.raises(lc.InputError, match="must be the time itself where late='adjust' moves it"):
+            steps.reorder("5 s", late="adjust")
+        steps.reorder("5 s")
 
 
 def test_late_rows_stop_the_query(late_rows: DataFrame) -> None:

@@ -25,8 +25,8 @@ def as_policy(value: str) -> Late:
         raise InputError(must("late", f"be one of {names}", value, "choose one")) from None
 
 
-def stop_at(count: int, ts_us: int, punctuation_us: int) -> LateError:
+def stop_at(count: int, ts_us: int) -> LateError:
     """The error for the policy RAISE."""
-    rule = f"come before the punctuation {punctuation_us} us passes them"
+    rule = "come before the punctuation has passed their times"
     advice = "raise the latency, or choose late='side'"
     return LateError(must("events", rule, f"{count} too late, the first at {ts_us} us", advice))

@@ -123,7 +123,7 @@ class _Reorder(Machine):
         policy = self._settings.late
         if policy == Late.RAISE:
             first = int(np.flatnonzero(too_late)[0])
-            raise stop_at(int(too_late.sum()), int(batch.ts_us[first]), int(punctuation_us[first]))
+            raise stop_at(int(too_late.sum()), int(batch.ts_us[first]))
         if policy == Late.DROP:
             self.dropped += int(too_late.sum())
             return

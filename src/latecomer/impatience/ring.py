@@ -63,6 +63,8 @@ class Ring:
 
     def put(self, first: int, cells: Cells, oldest: int) -> None:
         """Keep payloads under the numbers from `first` on; none below `oldest` is wanted any more."""
+        if oldest > first:  # all of them came too late
+            return
         if oldest == first and (self._mask < 0 or len(cells) > len(self._cells)):
             self._cells, self._first, self._mask = cells, first, -1
             return
@@ -86,7 +88,9 @@ class Ring:
         if self._mask >= 0 and size <= len(self._cells):
             return
         more = np.empty(max(1024, 1 << (2 * size - 1).bit_length()), dtype=self._cells.dtype)
-        if len(self._cells):
+        if self._mask < 0:
+            stop = min(stop, self._first + len(self._cells))  # later ones have all left
+        if oldest < stop:
             numbers = np.arange(oldest, stop)
             more[numbers & (len(more) - 1)] = self._cells[(numbers - self._first) & self._mask]
         self._cells, self._first, self._mask = more, 0, len(more) - 1
@@ -146,10 +150,16 @@ class Span(NamedTuple):
     high_us: int
     descents: int
 
+    def joined(self, other: Span) -> Span:
+        """Of two pieces together."""
+        low_us, high_us = min(self.low_us, other.low_us), max(self.high_us, other.high_us)
+        return Span(low_us, high_us, self.descents + other.descents)
+
 
 def look_over(ts_us: Int64s) -> Span:
     """Look at times once; there is at least one."""
-    return Span(*_look_over(ts_us))
+    low_us, high_us, descents = _look_over(ts_us)
+    return Span(int(low_us), int(high_us), int(descents))
 
 
 @bare_kernel

@@ -11,13 +11,16 @@ Paper: Impatience (Chandramouli, Goldstein, Li), section III.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
-from latecomer.durations import Duration, duration_us
+from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
+from latecomer.impatience.arguments import check_span, latency_of, payload_of, plain, punctuation_of, times_of
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.impatience.release import ANY_MOVES, Switches
@@ -46,7 +49,8 @@ class ImpatienceSorter:
 
     With `every`, a punctuation at the largest time so far less the latency follows every so many events; without
     it, punctuations come by hand. Times are integers, of any unit (durations given as text mean microseconds).
-    Arrays that were pushed are read until their events have left: don't change them before.
+    Arrays that were pushed are read until their events have left: don't change them before. Payloads are kept from
+    the oldest event that is held on, so one event far in the future keeps the memory of all that follow it.
 
     >>> sorter = ImpatienceSorter()
     >>> _ = sorter.push(np.array([2, 6, 5, 1]))
@@ -69,7 +73,7 @@ class ImpatienceSorter:
         hardware: bool = True,
         carry: bool = False,
     ) -> None:
-        self._latency_us = _latency(latency, every)
+        self._latency_us = latency_of(latency, every)
         self._every = every
         self._late = as_policy(late)
         self._hardware = hardware and not carry
@@ -77,7 +81,7 @@ class ImpatienceSorter:
         self._switches = Switches(huffman, speculative, drop_empty, self._late is Late.ADJUST)
         self._pile: Pile | None = None
         self._ring: Ring | None = None
-        self._waiting: list[tuple[Int64s, Cells | None]] = []
+        self._waiting: list[tuple[Int64s, Cells | None, Span]] = []
         self._phase = 0
         self._numbers = Numbers()
         self._floor_us = NEVER_US
@@ -92,39 +96,41 @@ class ImpatienceSorter:
     @property
     def held(self) -> int:
         """How many events are held."""
-        waiting = sum(len(ts_us) for ts_us, _ in self._waiting)
+        waiting = sum(len(ts_us) for ts_us, _, _ in self._waiting)
         return waiting + (0 if self._pile is None else self._pile.held)
 
     def run_times(self) -> list[list[int]]:
         """The times held, run by run: to look at. With `hardware`, what waits for a punctuation is in no run yet."""
         return [] if self._pile is None else self._pile.times()
 
-    def push(self, ts_us: Int64s, payload: Cells | None = None) -> Released:
+    def push(self, times: npt.ArrayLike, payload: npt.ArrayLike | None = None) -> Released:
         """Take in events in the order of their arrival, with one element of payload each."""
-        ts_us = np.ascontiguousarray(ts_us, dtype=np.int64)
-        self._check(ts_us, payload)
-        cells = None if payload is None else _plain(payload)
-        pile = self._started(cells)
-        if self._hardware and (self._every is None or self._every >= HARDWARE_FROM):
-            return self._typed(self._wait(pile, ts_us, cells))
-        return self._typed(self._feed(pile, ts_us, cells))
-
-    def punctuate(self, punctuation_us: int) -> Released:
-        """Give everything up to this time; what comes later and is not after it is too late."""
-        return self._typed(self._punctuate(punctuation_us))
-
-    def finish(self) -> Released:
-        """Give all that is left."""
-        return self.punctuate(FOREVER_US)
-
-    def _check(self, ts_us: Int64s, payload: Cells | None) -> None:
-        dtype = None if payload is None else payload.dtype
+        if self._floor_us == FOREVER_US:
+            raise InputError(must("push", "come before finish", "a push after it", "make a new sorter"))
+        ts_us = times_of(times)
+        given = None if payload is None else payload_of(payload, len(ts_us))
+        dtype = None if given is None else given.dtype
         if self._pile is None:
             self._dtype = dtype
         if dtype != self._dtype:
             raise InputError(must("payload", f"have the type {self._dtype} it began with", dtype, "convert it"))
-        if payload is not None and payload.shape != ts_us.shape:
-            raise InputError(must("payload", "have one element per event", payload.shape, f"give {len(ts_us)}"))
+        cells = None if given is None else plain(given)
+        if len(ts_us) == 0:
+            return self._typed(_together([], cells))
+        span = look_over(ts_us)
+        check_span(span.low_us, span.high_us)
+        pile = self._started(cells)
+        if self._hardware and (self._every is None or self._every >= HARDWARE_FROM):
+            return self._typed(self._wait(pile, ts_us, cells, span))
+        return self._typed(self._feed(pile, ts_us, cells, span))
+
+    def punctuate(self, punctuation_us: SupportsIndex) -> Released:
+        """Give everything up to this time; what comes later and is not after it is too late."""
+        return self._typed(self._punctuate(punctuation_of(punctuation_us)))
+
+    def finish(self) -> Released:
+        """Give all that is left; nothing can be pushed after it."""
+        return self._typed(self._punctuate(FOREVER_US))
 
     def _typed(self, released: Released) -> Released:
         """Payloads as the user knows them."""
@@ -147,16 +153,14 @@ class ImpatienceSorter:
             self._ring = Ring(payload.dtype) if payload is not None and not self._carry else None
         return self._pile
 
-    def _feed(self, pile: Pile, ts_us: Int64s, payload: Cells | None) -> Released:
+    def _feed(self, pile: Pile, ts_us: Int64s, payload: Cells | None, span: Span) -> Released:
         """Deal events one by one, with the punctuations that fall among them."""
-        if len(ts_us) == 0:
-            return _together([], payload)
-        released = self._deal(pile, ts_us, payload, look_over(ts_us), self._every or FOREVER_US)
+        first = self._number(pile, len(ts_us), span)
+        released = self._deal(pile, ts_us, payload, first, self._every or FOREVER_US)
         self._floor_us = pile.floor_us
         return released
 
-    def _deal(self, pile: Pile, ts_us: Int64s, payload: Cells | None, span: Span, every: int) -> Released:
-        first = self._number(pile, len(ts_us), span)
+    def _deal(self, pile: Pile, ts_us: Int64s, payload: Cells | None, first: int, every: int) -> Released:
         if self._ring is not None and payload is not None:
             self._ring.put(first, payload, self._numbers.oldest(pile.floor_us))
         given, late = pile.feed(ts_us, first, payload if self._ring is None else None, every, self._latency_us)
@@ -189,14 +193,15 @@ class ImpatienceSorter:
             cells = None if cells is None else cells.copy()
         return Released(ts_us, cells, _NO_TIMES, None if cells is None else cells[:0])
 
-    def _wait(self, pile: Pile, ts_us: Int64s, payload: Cells | None) -> Released:
+    def _wait(self, pile: Pile, ts_us: Int64s, payload: Cells | None, span: Span) -> Released:
         """Keep events as they are until a punctuation comes."""
         every = self._every or FOREVER_US
         released = []
         at = 0
         while at < len(ts_us):
             stop = min(len(ts_us), at + every - self._phase)
-            self._waiting.append((ts_us[at:stop], None if payload is None else payload[at:stop]))
+            part = span if (at, stop) == (0, len(ts_us)) else look_over(ts_us[at:stop])
+            self._waiting.append((ts_us[at:stop], None if payload is None else payload[at:stop], part))
             self._phase += stop - at
             at = stop
             if self._phase == every:
@@ -206,20 +211,18 @@ class ImpatienceSorter:
 
     def _settle(self, pile: Pile, punctuation_us: int | None) -> Released:
         """Put what waits in order, up to a punctuation: by hand, or the mark less the latency."""
-        ts_us, payload = _united(self._waiting)
+        ts_us, payload, span = _united(self._waiting)
         self._waiting = []
-        span = look_over(ts_us)
         pile.see(span.high_us)
         if punctuation_us is None:
             punctuation_us = max(self._floor_us, pile.mark_us - self._latency_us)
             self._floor_us = punctuation_us
-        if self._worth_sorting(pile, len(ts_us), span, punctuation_us):
+        first = self._number(pile, len(ts_us), span)
+        if pile.packed and self._worth_sorting(pile, len(ts_us), span, punctuation_us):
             late = np.flatnonzero(ts_us <= pile.floor_us) if span.low_us <= pile.floor_us else _NO_TIMES
-            first = self._number(pile, len(ts_us), span)
-            if pile.packed:
-                keys = self._sorted_keys(pile, ts_us, late, first)
-                return self._refuse(self._cut(pile, keys, first, payload, punctuation_us), ts_us, payload, late)
-        dealt = self._deal(pile, ts_us, payload, span, FOREVER_US)
+            keys = self._sorted_keys(pile, ts_us, late, first)
+            return self._refuse(self._cut(pile, keys, first, payload, punctuation_us), ts_us, payload, late)
+        dealt = self._deal(pile, ts_us, payload, first, FOREVER_US)
         return _together([dealt, self._merged(pile, punctuation_us)], payload)
 
     def _worth_sorting(self, pile: Pile, count: int, span: Span, punctuation_us: int) -> bool:
@@ -275,38 +278,18 @@ class ImpatienceSorter:
             return released
         self.late += len(late)
         if self._late is Late.RAISE:
-            raise stop_at(len(late), int(ts_us[late[0]]), self._floor_us)
+            raise stop_at(len(late), int(ts_us[late[0]]))
         if self._late is not Late.SIDE:
             return released
         return released._replace(late_ts_us=ts_us[late], late_payload=None if payload is None else payload[late])
 
 
-def _latency(latency: Duration | int | None, every: int | None) -> int:
-    if every is not None and (isinstance(every, bool) or every < 1):
-        raise InputError(must("every", "be a whole number above zero", every, "e.g. every=10_000"))
-    if latency is None:
-        if every is not None:
-            raise InputError(must("latency", "be given with every", None, "e.g. latency='10 seconds'"))
-        return 0
-    if isinstance(latency, int):
-        if latency < 0:
-            raise InputError(must("latency", "not be negative", latency, "give microseconds or text"))
-        return latency
-    return duration_us(latency, "latency", zero=True)
-
-
-def _plain(payload: Cells) -> Cells:
-    """The same bytes as a type without fields: numpy moves it at once."""
-    kind = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}.get(payload.dtype.itemsize)
-    whole = np.ascontiguousarray(payload)
-    return whole if kind is None or payload.dtype.hasobject else whole.view(kind)
-
-
-def _united(waiting: list[tuple[Int64s, Cells | None]]) -> tuple[Int64s, Cells | None]:
+def _united(waiting: list[tuple[Int64s, Cells | None, Span]]) -> tuple[Int64s, Cells | None, Span]:
     if len(waiting) == 1:
         return waiting[0]
-    payloads = [payload for _, payload in waiting if payload is not None]
-    return np.concatenate([ts_us for ts_us, _ in waiting]), np.concatenate(payloads) if payloads else None
+    times, payloads, spans = zip(*waiting, strict=True)
+    payload = None if payloads[0] is None else np.concatenate(payloads)
+    return np.concatenate(times), payload, reduce(Span.joined, spans)
 
 
 def _together(parts: list[Released], payload: Cells | None) -> Released:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from latecomer.basic import PassThrough
 from latecomer.contract import Settings
@@ -187,10 +188,20 @@ class Events:
             if column == "*":
                 return everything
             return [quoted(column) if column in declared.columns else column]
-        names = declared.df.select(*everything).select(column).columns
+        schema = declared.df.select(*everything).select(column).schema
+        names = schema.names
         if names == list(declared.columns):
             return everything
+        if len(names) == 1 and self._is_time(column, schema[0]):
+            return [quoted(names[0])]
         return [self._guarded(column).alias(names[0]) if declared.filtered and len(names) == 1 else column]
+
+    def _is_time(self, column: Column, field: T.StructField) -> bool:
+        """Whether a Column is nothing but the time or the window's start; no text, so it cannot be a literal either."""
+        name, plain = field.name, f"Column<'{field.name}'>"
+        if name not in (self._declared.roles.time, WINDOW_START) or name not in self._declared.columns:
+            return False
+        return str(column) == plain and field.dataType == self._declared.df.schema[name].dataType
 
     def _guarded(self, column: Column) -> Column:
         """Rows that an earlier `where` dropped are still here: do not compute on them."""

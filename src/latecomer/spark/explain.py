@@ -126,8 +126,12 @@ def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
     facts = [*_rows(story, measured), *_columns(story, measured)]
     yield from facts or [Step("nothing", f"{STEPS[0]}, {STEPS[1]} or {STEPS[3]} before the sort make it cheaper")]
     if measured is not None:
-        runs = f" in {measured['runs']:,} sorted runs" if "runs" in measured else ""
-        yield Step("sorted", f"{measured['accepted']:,} rows; {measured['held']:,} held now{runs}")
+        runs = f" in {_counted(measured['runs'], 'sorted run')}" if measured.get("runs") else ""
+        yield Step("sorted", f"{_counted(measured['accepted'], 'row')}; {measured['held']:,} held now{runs}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _rows(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
@@ -203,6 +207,7 @@ def _measured(counters: Measured) -> Mapping[str, int] | None:
             return read_counters(counters)
     elif hasattr(counters, "recentProgress"):  # a query, classic or over Connect
         batches = [read_counters(event) for event in counters.recentProgress]
-        return total([batch for batch in batches if batch is not None])
+        found = [batch for batch in batches if batch is not None]
+        return total(found) if found else None
     advice = "give a StreamingQuery, its lastProgress, or what .write gave"
     raise InputError(must("explain", "be given counters", type(counters).__name__, advice))

@@ -71,7 +71,19 @@ class Planner:
         if taken:
             advice = f"{self._settings.name} adds a column of that name: rename yours before"
             raise InputError(must("columns", f"not be named {', '.join(added)}", taken[0], advice))
+        if added:
+            self._check_moved()
         return LaneSchemas(self._user, with_fields(self._user, added), plan)
+
+    def _check_moved(self) -> None:
+        """Times may be moved: a column that still bears the time's name must be the time itself."""
+        moved = [self._roles.time] + ([WINDOW_START] if self._declared.window else [])
+        for column in self._declared.columns:
+            for name in moved:
+                if column.lower() == name.lower() and name not in self._declared.intact:
+                    rule = f"be the time itself where late='adjust' moves it, or bear a name other than {name}"
+                    advice = f"select it as {name!r}, or compute it under another name"
+                    raise InputError(must(f"column {column}", rule, "a column computed anew", advice))
 
     def _down_plan(self, layout: Layout) -> DownPlan | None:
         """What is left to do after the machine, if anything."""

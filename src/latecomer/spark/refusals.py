@@ -25,7 +25,7 @@ _ORDER_SENSITIVE = {
             *("count", "rollup", "cube", "pivot", "describe", "summary"),
             *("join", "crossJoin", "lateralJoin", "union", "unionAll", "unionByName"),
             *("intersect", "intersectAll", "subtract", "exceptAll", "distinct", "dropDuplicatesWithinWatermark"),
-            *("sort", "orderBy", "sortWithinPartitions", "withWatermark"),
+            *("sort", "orderBy", "order_by", "sortWithinPartitions", "withWatermark"),
             *("limit", "offset", "first", "head", "take", "tail", "mapInArrow", "mapInPandas"),
         )
     },
