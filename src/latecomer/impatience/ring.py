@@ -144,32 +144,35 @@ def _put_some(keys: Int64s, packing: Packing, first: int, cells: Cells, ring: Ce
 
 
 class Span(NamedTuple):
-    """What one look at times finds: the smallest, the largest, and how often one is below the one before."""
+    """What one look at times finds: smallest, largest, how many descents, how far below the largest so far."""
 
     low_us: int
     high_us: int
     descents: int
+    depth_us: int
 
     def joined(self, other: Span) -> Span:
         """Of two pieces together."""
         low_us, high_us = min(self.low_us, other.low_us), max(self.high_us, other.high_us)
-        return Span(low_us, high_us, self.descents + other.descents)
+        depth_us = max(self.depth_us, other.depth_us, self.high_us - other.low_us)
+        return Span(low_us, high_us, self.descents + other.descents, depth_us)
 
 
 def look_over(ts_us: Int64s) -> Span:
     """Look at times once; there is at least one."""
-    low_us, high_us, descents = _look_over(ts_us)
-    return Span(int(low_us), int(high_us), int(descents))
+    low_us, high_us, descents, depth_us = _look_over(ts_us)
+    return Span(int(low_us), int(high_us), int(descents), int(depth_us))
 
 
 @bare_kernel
-def _look_over(ts_us: Int64s) -> tuple[int, int, int]:
-    low, high, descents = ts_us[0], ts_us[0], 0
+def _look_over(ts_us: Int64s) -> tuple[int, int, int, int]:
+    low, high, descents, depth = ts_us[0], ts_us[0], 0, 0
     for i in range(1, len(ts_us)):
         low = min(low, ts_us[i])
         high = max(high, ts_us[i])
         descents += ts_us[i] < ts_us[i - 1]
-    return low, high, descents
+        depth = max(depth, high - ts_us[i])
+    return low, high, descents, depth
 
 
 def pack_keys(ts_us: Int64s, first: int, packing: Packing) -> Int64s:

@@ -30,6 +30,8 @@ from latecomer.impatience.runs import Cells, Columns
 HARDWARE_FROM = 8_000  # so many events at once are sorted by numpy; fewer are dealt one by one
 LONG_RUN = 8  # where stretches in order are longer on average, dealing is faster than sorting
 
+LOCAL = 1_000  # where no event is later than this part of the whole stretch, a timsort is fastest
+
 MOST_MOVES = 10  # where merging would move an event more often, sorting anew is faster
 
 _NO_TIMES: Int64s = np.zeros(0, dtype=np.int64)
@@ -220,7 +222,7 @@ class ImpatienceSorter:
         first = self._number(pile, len(ts_us), span)
         if pile.packed and self._worth_sorting(pile, len(ts_us), span, punctuation_us):
             late = np.flatnonzero(ts_us <= pile.floor_us) if span.low_us <= pile.floor_us else _NO_TIMES
-            keys = self._sorted_keys(pile, ts_us, late, first)
+            keys = self._sorted_keys(pile, ts_us, late, first, span)
             return self._refuse(self._cut(pile, keys, first, payload, punctuation_us), ts_us, payload, late)
         dealt = self._deal(pile, ts_us, payload, first, FOREVER_US)
         return _together([dealt, self._merged(pile, punctuation_us)], payload)
@@ -234,14 +236,15 @@ class ImpatienceSorter:
             return True
         return count >= HARDWARE_FROM and count < LONG_RUN * span.descents
 
-    def _sorted_keys(self, pile: Pile, ts_us: Int64s, late: Int64s, first: int) -> Int64s:
+    def _sorted_keys(self, pile: Pile, ts_us: Int64s, late: Int64s, first: int, span: Span) -> Int64s:
         """Events that are not too late, as packed keys in order."""
         if len(late) and self._late is Late.ADJUST:
             ts_us = np.maximum(ts_us, pile.floor_us + 1)
         keys = pack_keys(ts_us, first, pile.packing)
         if len(late) and self._late is not Late.ADJUST:
             keys = np.delete(keys, late)
-        keys.sort()
+        local = LOCAL * span.depth_us < span.high_us - span.low_us
+        keys.sort(kind="stable" if local else "quicksort")  # numpy's stable sort is a timsort
         return keys
 
     def _cut(self, pile: Pile, keys: Int64s, first: int, payload: Cells | None, punctuation_us: int) -> Released:
