@@ -5,6 +5,7 @@ The loop over the punctuations of a push is compiled for the scalar sorts and Py
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -58,7 +59,7 @@ class Offline:
         return Events(ts_us, payload)
 
 
-class Buffered:
+class Buffered(ABC):
     """What the online forms share: a sorted buffer, and events that wait for the next punctuation."""
 
     def __init__(self, latency_us: int, every: int, from_end: bool) -> None:
@@ -87,11 +88,13 @@ class Buffered:
         block = Block(*self._sorted(last.ts_us), last.payload)
         return trimmed(self._settle(sides, block, FOREVER_US, nothing(last.payload.dtype), 0))
 
+    @abstractmethod
     def _sorted(self, ts_us: Int64s) -> tuple[Int64s, Int64s]:
-        raise NotImplementedError
+        """Times in order, and where each stood."""
 
+    @abstractmethod
     def _settle_all(self, sides: Sides, came: Events) -> Events:
-        raise NotImplementedError
+        """Sort and merge whole blocks; what left."""
 
 
 class Compiled(Buffered):
