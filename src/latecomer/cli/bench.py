@@ -34,11 +34,7 @@ def operator(
     from latecomer.experiments.operator import OperatorBench, run
 
     check_writable(json)
-    if batch < 2 or rounds < 1 or rows < 6 * batch:
-        advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
-        raise InputError(
-            must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice)
-        )
+    _check_batches(rows, batch, rounds)
     with working("bench operator") as tell:
         report = run(OperatorBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
     _finish(report, json)
@@ -56,11 +52,7 @@ def reorder(
     from latecomer.experiments.reorder import ReorderBench, run
 
     check_writable(json)
-    if batch < 2 or rounds < 1 or rows < 6 * batch:
-        advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
-        raise InputError(
-            must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice)
-        )
+    _check_batches(rows, batch, rounds)
     with working("bench reorder") as tell:
         report = run(ReorderBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
     _finish(report, json)
@@ -163,6 +155,15 @@ def sort(
     if html is not None:
         write_page(report, found, html)
         console.print(f"written to {html}")
+
+
+def _check_batches(rows: int, batch: int, rounds: int) -> None:
+    """Enough micro-batches that some count after the first ones."""
+    if batch < 2 or rounds < 1 or rows < 6 * batch:
+        advice = "e.g. --rows 8000000 --batch 800000 --rounds 2"
+        raise InputError(
+            must("--rows", "be at least 6 micro-batches, --rounds at least 1", (rows, batch, rounds), advice)
+        )
 
 
 def _finish(report: Report, json: Path | None) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 
 from latecomer.events import EventBatch, Int64s, concat_events, refine_ties, sort_times
 from latecomer.impatience.merge import merge_pieces, new_tree, plan
+from latecomer.impatience.release import MOST_MOVES
 from latecomer.impatience.runs import Columns
 
-MOST_MOVES = 10  # where merging would move an event more often on average, sorting anew is faster
 KEY_BITS = 63
 
 

@@ -35,6 +35,7 @@ from latecomer.impatience.runs import (
 
 FEW = 32  # so many events are sorted by insertion, whatever runs they come from
 ANY_MOVES = 1_000
+MOST_MOVES = 10  # where merging would move an event more often on average, sorting anew is faster
 
 DONE, NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE = range(3)
 

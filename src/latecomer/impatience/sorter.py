@@ -23,7 +23,7 @@ from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.impatience.arguments import check_span, latency_of, payload_of, plain, punctuation_of, times_of
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
-from latecomer.impatience.release import ANY_MOVES, Switches
+from latecomer.impatience.release import ANY_MOVES, MOST_MOVES, Switches
 from latecomer.impatience.ring import Fresh, Numbers, Ring, Span, look_over, pack_keys
 from latecomer.impatience.runs import Cells, Columns
 
@@ -32,7 +32,6 @@ LONG_RUN = 8  # where stretches in order are longer on average, dealing is faste
 
 LOCAL = 1_000  # where no event is later than this part of the whole stretch, a timsort is fastest
 
-MOST_MOVES = 10  # where merging would move an event more often, sorting anew is faster
 
 _NO_TIMES: Int64s = np.zeros(0, dtype=np.int64)
 
