@@ -34,10 +34,14 @@ _NOTHING: Int64s = np.zeros(0, dtype=np.int64)
 
 
 class Given(NamedTuple):
-    """Events that left, as views that the next call overwrites, and whether they are in order."""
+    """Events that left, as views that the next call overwrites, and whether they are in order.
+
+    With keys of the caller's, also how many of those are among them.
+    """
 
     events: Columns
     in_order: bool = True
+    merged: int = 0
 
 
 class Pile:
@@ -168,13 +172,14 @@ class Pile:
         return times
 
     def settle(self, punctuation_us: int, keys: Int64s, cut: int, most_moves: int) -> Given:
-        """Give what the punctuation has passed, merged with the first `cut` of some sorted keys; take the others in.
+        """Give what the punctuation has passed; of some sorted keys, take those from `cut` on in.
 
+        Those before it that come after all that is given are left to the caller, the others are merged with it.
         Where merging would move an event more than `most_moves` times on average, the events come unmerged.
         """
         key, switches = self.key_of(punctuation_us), self._switches
         while True:
-            stop, needed, in_order, at = settle(
+            stop, needed, in_order, merged, at = settle(
                 self._table,
                 self._blocks,
                 self._held,
@@ -195,7 +200,7 @@ class Pile:
         while at < len(keys):
             self._make_room_for_runs()
             at = self._deal(keys, at)
-        return Given(_first(self._out, stop), in_order)
+        return Given(_first(self._out, stop), in_order, merged)
 
     def _deal(self, keys: Int64s, at: int) -> int:
         span, ready, speculative = (at, len(keys)), Packing(0, READY), self._switches.speculative

@@ -107,19 +107,34 @@ def settle(
     spare: Columns,
     switches: Switches,
     most_moves: int,
-) -> tuple[int, int, bool, int]:
-    """Give all events up to a key and the first of some sorted packed keys, up to `cut`; deal the others onto the runs.
+) -> tuple[int, int, bool, int, int]:
+    """Give all events up to a key, and deal some sorted packed keys from `cut` on onto the runs.
 
-    Gives what `release` gives, and how far the keys were dealt.
+    Of the keys before the cut, those are given with the events that an event may come after; the others stay where
+    they are. Gives what `release` gives, how many keys were merged, and how far keys were dealt.
     """
+    merged = _merged(keys, cut, min(key, table.tail[0]) if table.state[HELD] else -1)
     stop, needed, in_order = release(
-        table, blocks, held, key, keys, cut, tree, leaf_run, out, 0, spare, switches, most_moves
+        table, blocks, held, key, keys, merged, tree, leaf_run, out, 0, spare, switches, most_moves
     )
     if stop != needed:
-        return stop, needed, in_order, cut
+        return stop, needed, in_order, merged, cut
     ready, span, speculative = Packing(0, READY), (cut, len(keys)), switches.speculative
     at, _ = deal(keys, 0, ready, None, span, table, blocks, held, keys, 0, speculative, False)
-    return stop, needed, in_order, at
+    return stop, needed, in_order, merged, at
+
+
+@bare_kernel
+def _merged(keys: Int64s, cut: int, last: int) -> int:
+    """How many of the sorted keys before a cut are up to the last that is given with them."""
+    low, high = 0, cut
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] <= last:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @bare_kernel

@@ -6,7 +6,6 @@ A number's place is its low bits. What lies before the oldest number that may st
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -104,11 +103,19 @@ class Ring:
         """The payloads of these numbers."""
         return np.take(self._cells, (numbers - self._first) & self._mask, mode="clip")
 
-    def take_packed(self, keys: Int64s, packing: Packing, fresh: Fresh | None = None) -> tuple[Int64s, Cells]:
-        """Times and payloads of packed keys; those of a fresh batch are read where they are."""
-        ts_us, taken = np.empty_like(keys), np.empty(len(keys), dtype=self._cells.dtype)
+    def take_packed(
+        self, pieces: tuple[Int64s, Int64s], packing: Packing, fresh: Fresh | None = None
+    ) -> tuple[Int64s, Cells]:
+        """Times and payloads of packed keys, in two pieces; those of a fresh batch are read where they are."""
+        size = len(pieces[0]) + len(pieces[1])
+        ts_us, taken = np.empty(size, dtype=np.int64), np.empty(size, dtype=self._cells.dtype)
         first, cells = (LARGEST, self._cells) if fresh is None else fresh
-        _take_packed(keys, packing, self._cells, self._first, self._mask, first, cells, ts_us, taken)
+        at = 0
+        for keys in pieces:
+            if len(keys):
+                to_us, to_cells = ts_us[at:], taken[at:]
+                _take_packed(keys, packing, self._cells, self._first, self._mask, first, cells, to_us, to_cells)
+            at += len(keys)
         return ts_us, taken
 
 
@@ -141,48 +148,3 @@ def _put_some(keys: Int64s, packing: Packing, first: int, cells: Cells, ring: Ce
     for i in range(len(keys)):
         number = keys[i] & number_bits
         ring[np.uint64(number & mask)] = cells[np.uint64(number - first)]
-
-
-class Span(NamedTuple):
-    """What one look at times finds: smallest, largest, how many descents, how far below the largest so far."""
-
-    low_us: int
-    high_us: int
-    descents: int
-    depth_us: int
-
-    def joined(self, other: Span) -> Span:
-        """Of two pieces together."""
-        low_us, high_us = min(self.low_us, other.low_us), max(self.high_us, other.high_us)
-        depth_us = max(self.depth_us, other.depth_us, self.high_us - other.low_us)
-        return Span(low_us, high_us, self.descents + other.descents, depth_us)
-
-
-def look_over(ts_us: Int64s) -> Span:
-    """Look at times once; there is at least one."""
-    low_us, high_us, descents, depth_us = _look_over(ts_us)
-    return Span(int(low_us), int(high_us), int(descents), int(depth_us))
-
-
-@bare_kernel
-def _look_over(ts_us: Int64s) -> tuple[int, int, int, int]:
-    low, high, descents, depth = ts_us[0], ts_us[0], 0, 0
-    for i in range(1, len(ts_us)):
-        low = min(low, ts_us[i])
-        high = max(high, ts_us[i])
-        descents += ts_us[i] < ts_us[i - 1]
-        depth = max(depth, high - ts_us[i])
-    return low, high, descents, depth
-
-
-def pack_keys(ts_us: Int64s, first: int, packing: Packing) -> Int64s:
-    """Times, numbered from `first` on, as packed keys."""
-    keys = np.empty_like(ts_us)
-    _pack_keys(ts_us, first, packing, keys)
-    return keys
-
-
-@bare_kernel
-def _pack_keys(ts_us: Int64s, first: int, packing: Packing, keys: Int64s) -> None:
-    for i in range(len(ts_us)):
-        keys[i] = ((ts_us[i] - packing.base_us) << packing.bits) | (first + i)

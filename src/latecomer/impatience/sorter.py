@@ -21,17 +21,15 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.impatience.arguments import check_span, latency_of, payload_of, plain, punctuation_of, times_of
+from latecomer.impatience.keys import Span, look_over, pack_keys, sort_keys
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.impatience.release import ANY_MOVES, MOST_MOVES, Switches
-from latecomer.impatience.ring import Fresh, Numbers, Ring, Span, look_over, pack_keys
+from latecomer.impatience.ring import Fresh, Numbers, Ring
 from latecomer.impatience.runs import Cells, Columns
 
 HARDWARE_FROM = 8_000  # so many events at once are sorted by numpy; fewer are dealt one by one
 LONG_RUN = 8  # where stretches in order are longer on average, dealing is faster than sorting
-
-LOCAL = 1_000  # where no event is later than this part of the whole stretch, a timsort is fastest
-
 
 _NO_TIMES: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -183,12 +181,13 @@ class ImpatienceSorter:
                 self._ring.lessen(less)
         return self._numbers.take(count, high_us)
 
-    def _released(self, pile: Pile, events: Columns, fresh: Fresh | None = None) -> Released:
-        """What the pile gave, out of its buffers."""
+    def _released(self, pile: Pile, events: Columns, after: Int64s = _NO_TIMES, fresh: Fresh | None = None) -> Released:
+        """What the pile gave, out of its buffers, and packed keys that come after that."""
         key, number, cells = events
         if self._ring is not None and number is None:
-            ts_us, cells = self._ring.take_packed(key, pile.packing, fresh)
+            ts_us, cells = self._ring.take_packed((key, after), pile.packing, fresh)
         else:
+            key = np.concatenate((key, after)) if len(after) else key
             ts_us = (key >> pile.packing.bits) + pile.packing.base_us if number is None else key.copy()
             cells = self._ring.take(number) if self._ring is not None else cells
             cells = None if cells is None else cells.copy()
@@ -242,19 +241,14 @@ class ImpatienceSorter:
         keys = pack_keys(ts_us, first, pile.packing)
         if len(late) and self._late is not Late.ADJUST:
             keys = np.delete(keys, late)
-        local = LOCAL * span.depth_us < span.high_us - span.low_us
-        keys.sort(kind="stable" if local else "quicksort")  # numpy's stable sort is a timsort
+        sort_keys(keys, span.local(len(keys)))
         return keys
 
     def _cut(self, pile: Pile, keys: Int64s, first: int, payload: Cells | None, punctuation_us: int) -> Released:
         """Give what the punctuation has passed, of these sorted keys and of the runs, and keep the rest."""
         cut = int(keys.searchsorted(pile.key_of(punctuation_us), "right"))
         fresh, oldest = None if payload is None else (first, payload), self._numbers.oldest(pile.floor_us)
-        if pile.held or cut < len(keys):
-            released = self._merged(pile, punctuation_us, keys, cut, fresh)
-        else:
-            released = self._released(pile, Columns(keys, None, None), fresh)
-            pile.move_floor(punctuation_us)
+        released = self._merged(pile, punctuation_us, keys, cut, fresh)
         if self._ring is not None and payload is not None:
             self._ring.put_some(keys[cut:], pile.packing, first, payload, oldest)
         return released
@@ -272,7 +266,7 @@ class ImpatienceSorter:
         given = pile.settle(punctuation_us, keys, cut, most_moves)
         if not given.in_order:
             given.events.key.sort()
-        return self._released(pile, given.events, fresh)
+        return self._released(pile, given.events, keys[given.merged : cut], fresh)
 
     def _refuse(self, released: Released, ts_us: Int64s, payload: Cells | None, late: Int64s) -> Released:
         """Count the late events and add them where the user wants to see them."""
