@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
@@ -56,6 +57,11 @@ def plain(payload: Cells) -> Cells:
         words = ["u8"] * (size // 8) + [word for bytes_, word in ((4, "u4"), (2, "u2"), (1, "u1")) if size & bytes_]
         kind = np.dtype([(f"word{place}", word) for place, word in enumerate(words)])
     return np.ascontiguousarray(payload).view(kind)
+
+
+def as_bytes(payload: Cells) -> npt.NDArray[np.uint8]:
+    """The same memory, which numpy copies several times faster than it copies elements of several numbers."""
+    return payload.view(np.uint8)
 
 
 def punctuation_of(value: Any) -> int:

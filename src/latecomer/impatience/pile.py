@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.events import Int64s
+from latecomer.impatience.arguments import as_bytes
 from latecomer.impatience.merge import new_tree
 from latecomer.impatience.release import NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE, Switches, feed, settle
 from latecomer.impatience.runs import (
@@ -280,5 +281,5 @@ def _longer(values: Maybe, size: int, kept: int) -> Maybe:
     if values is None:
         return None
     longer = np.empty(size, dtype=values.dtype)
-    longer[:kept] = values[:kept]
+    as_bytes(longer)[: kept * values.itemsize] = as_bytes(values)[: kept * values.itemsize]
     return longer

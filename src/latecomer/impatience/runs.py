@@ -195,16 +195,53 @@ def deal(
         held.key[at] = key
         _put(held.number, at, first_number + i)
         copy_cell(held.cells, at, cells, i)
-        table.tail_at[last] = at
-        table.tail[last] = key
-        placed += 1
         if is_late:
             late[late_count] = i
             late_count += 1
         i += 1
+        placed += 1
+        if speculative:
+            more, key = _deal_on(ts_us, first_number, packing, cells, (i, span[1]), table.tail, last, key, held, at)
+            i, at, placed = i + more, at + more, placed + more
+        table.tail_at[last] = at
+        table.tail[last] = key
     state[LAST] = last
     state[HELD] += placed
     return i, late_count
+
+
+@bare_kernel
+def _deal_on(
+    ts_us: Int64s,
+    first_number: int,
+    packing: Packing,
+    cells: Maybe,
+    span: tuple[int, int],
+    tail: Int64s,
+    run: int,
+    key: int,
+    held: Columns,
+    at: int,
+) -> tuple[int, int]:
+    """Deal events as long as they go to the run, and into the block, of the one before them, which has this key.
+
+    Gives how many, and the last key. Nothing is looked up for them, and none of them can be late.
+    """
+    above = tail[run - 1] if run > 0 else LARGEST
+    stop = min(span[1], span[0] + (BLOCK - 1) - (at & (BLOCK - 1)))
+    i, to = span[0], at + 1
+    while i < stop:
+        following = ts_us[i]
+        if packing.bits != READY:
+            following = _packed(following, first_number + i, packing, held.number)
+        if following < key or following >= above:
+            break
+        held.key[to] = key = following
+        _put(held.number, to, first_number + i)
+        copy_cell(held.cells, to, cells, i)
+        i += 1
+        to += 1
+    return i - span[0], key
 
 
 @bare_kernel

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
-from latecomer.impatience.arguments import check_span, latency_of, payload_of, plain, punctuation_of, times_of
+from latecomer.impatience.arguments import as_bytes, check_span, latency_of, payload_of, plain, punctuation_of, times_of
 from latecomer.impatience.keys import Span, look_over, pack_keys, sort_keys
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
@@ -190,7 +190,7 @@ class ImpatienceSorter:
             key = np.concatenate((key, after)) if len(after) else key
             ts_us = (key >> pile.packing.bits) + pile.packing.base_us if number is None else key.copy()
             cells = self._ring.take(number) if self._ring is not None else cells
-            cells = None if cells is None else cells.copy()
+            cells = None if cells is None else as_bytes(cells).copy().view(cells.dtype)
         return Released(ts_us, cells, _NO_TIMES, None if cells is None else cells[:0])
 
     def _wait(self, pile: Pile, ts_us: Int64s, payload: Cells | None, span: Span) -> Released:

@@ -85,7 +85,7 @@ def short_rate(rate: float) -> str:
 def _gains(gains: list[Gain]) -> Table:
     """Figure 9: a row per operator and setting, a column per stream."""
     streams = list(dict.fromkeys(gain.stream for gain in gains))
-    title = "operator before the sort, times faster (offline)"
+    title = "operator before the sort: times faster the sort is (offline)"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in ("", "", *streams):
         table.add_column(heading, justify="right" if heading else "left")

@@ -116,8 +116,8 @@ time, and its rate is that of the beginning.</p>
 
 {% if gains %}<section aria-labelledby="gains">
 <h2 id="gains">Figure 9: operators before the sort</h2>
-<p class="read">How many times faster the paper's algorithm is, offline, when the operator runs before the sort instead
-of after it. The operator's own time counts on both sides.</p>
+<p class="read">How many times faster the paper's algorithm sorts, offline, when the operator runs before the sort
+instead of after it. The operator's own time does not count; with it on both sides the gains are in the JSON.</p>
 {{ figures(gains) }}</section>{% endif %}
 
 <section aria-labelledby="rates">
