@@ -137,3 +137,36 @@ def arrivals(times: Sequence[int], delays: Sequence[int]) -> list[int]:
         highest = max(highest, time)
         found.append(time + delay if time >= highest else highest)
     return found
+
+
+class Keyed(NamedTuple):
+    """An event with a key and a value."""
+
+    ts_us: int
+    tick: int
+    key: int
+    value: int
+
+
+def windows_of(ts_us: int, size_us: int, advance_us: int) -> list[int]:
+    """The starts of all windows [k * advance, k * advance + size) that a time lies in."""
+    last = ts_us // advance_us * advance_us
+    return [start for start in range(last, ts_us - size_us, -advance_us) if start <= ts_us < start + size_us]
+
+
+def tier_of(events: Sequence[Keyed], event: Keyed, latencies_us: Sequence[int]) -> int:
+    """The first tier whose latency an event keeps; one past the last if it keeps none."""
+    mark_us = max((other.ts_us for other in events if other.tick < event.tick), default=NEVER_US)
+    return sum(event.ts_us <= mark_us - latency_us for latency_us in latencies_us if mark_us > NEVER_US)
+
+
+def tiers(
+    events: Sequence[Keyed], latencies_us: Sequence[int], size_us: int, advance_us: int
+) -> list[dict[tuple[int, int], list[int]]]:
+    """For each tier the values of each window and key, of all events that the tiers up to it have."""
+    found: list[dict[tuple[int, int], list[int]]] = [{} for _ in latencies_us]
+    for event in events:
+        for tier in range(tier_of(events, event, latencies_us), len(latencies_us)):
+            for start in windows_of(event.ts_us, size_us, advance_us):
+                found[tier].setdefault((start, event.key), []).append(event.value)
+    return found

@@ -28,11 +28,13 @@ import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.errors import HeldError, InputError, must
-from latecomer.events import EventBatch, Int64s, Layout, users_columns
+from latecomer.events import CARRIED_PREFIX, FOREVER_US, Bools, EventBatch, Int64s, Layout, users_columns
 from latecomer.progress import Timeline
 
+_ROW = "_lc_row"
 LATENESS, REASON = "lateness_us", "reason"
-CHANGE, PANE, FINAL = "change", "pane", "final"
+CHANGE, PANE, FINAL, TIER = "change", "pane", "final", "tier"
+TOO_LATE, AFTER_END = "too_late", "after_end"
 
 
 class Lane(IntEnum):
@@ -53,13 +55,18 @@ class Pane(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Rows for one lane; `change` is +1 or -1 per row, all +1 where it is None."""
+    """Rows for one lane; `change` is +1 or -1 per row, all +1 where it is None.
+
+    Where there are several tiers, `tier` counts them from one, and a change of 0 says that what an earlier tier gave
+    is the tier's answer too.
+    """
 
     lane: Lane
     rows: pa.RecordBatch
     change: npt.NDArray[np.int8] | None = None
     pane: Pane = Pane.ON_TIME
     final: bool = True
+    tier: int = 0
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -76,6 +83,16 @@ def late(batch: EventBatch, lateness_us: Int64s, reason: str) -> Output:
     reasons = pa.repeat(pa.scalar(reason, pa.string()), len(batch))
     rows = rows.append_column(LATENESS, pa.array(lateness_us)).append_column(REASON, reasons)
     return Output(Lane.LATE, rows)
+
+
+def refused(batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline: Timeline) -> Iterator[Output]:
+    """The events that came too late, for the lane `late`: after the end of the stream, or just later than it waits."""
+    ended = punctuation_us == FOREVER_US
+    for chosen, reason in ((too_late & ~ended, TOO_LATE), (too_late & ended, AFTER_END)):
+        if chosen.any():
+            aside = batch.filter(chosen).sorted()
+            lateness_us = np.maximum(timeline.mark_before(aside.tick) - aside.ts_us, 0)
+            yield late(aside, lateness_us, reason)
 
 
 class Machine(ABC):
@@ -114,6 +131,7 @@ class Settings(ABC):
     """What the user asks of a strategy."""
 
     name: ClassVar[str]
+    by_key: ClassVar[bool] = False  # whether all rows of a key must meet in one shard; without a key, all rows
 
     @abstractmethod
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
@@ -130,6 +148,16 @@ class Settings(ABC):
     def added(self) -> dict[str, pa.DataType]:
         """Columns that the machine adds to the user's in the results."""
         return {}
+
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        """The columns of the results, for events with these, the carried ones included."""
+        own = [field for field in columns if not field.name.startswith(CARRIED_PREFIX)]
+        return pa.schema([*own, *(pa.field(name, kind) for name, kind in self.added().items())])
+
+    @property
+    def tiers(self) -> int:
+        """How many tiers the results have; 0 where there are none."""
+        return 0
 
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""
@@ -160,14 +188,22 @@ def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
     if not pieces:
         return None
     table = pa.Table.from_batches(pieces)
-    names = [name for name in table.column_names if name != CHANGE]
-    summed = table.group_by(names).aggregate([(CHANGE, "sum")])
+    rows = table.drop_columns([CHANGE])
+    compared = pa.table([_comparable(column) for column in rows.columns], names=rows.column_names)
+    numbered = compared.append_column(CHANGE, table.column(CHANGE)).append_column(_ROW, pa.array(range(len(rows))))
+    summed = numbered.group_by(rows.column_names).aggregate([(CHANGE, "sum"), (_ROW, "min")])
+    summed = summed.sort_by([(name, "ascending") for name in rows.column_names])
     counts = summed.column(f"{CHANGE}_sum").to_numpy()
     if (counts < 0).any():
         raise ValueError(must("changes", "void only results that were given", counts.min(), "report it"))
-    standing = np.repeat(np.arange(len(counts)), counts)
-    rows = summed.select(names).take(pa.array(standing))
-    return rows.sort_by([(name, "ascending") for name in names])
+    return rows.take(pa.array(np.repeat(summed.column(f"{_ROW}_min").to_numpy(), counts)))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that Arrow can group and sort by."""
+    if not pa.types.is_nested(column.type):
+        return column
+    return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()])])
 
 
 def _with_change(output: Output) -> pa.RecordBatch:

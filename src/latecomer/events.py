@@ -226,6 +226,26 @@ def _column_rank(rows: pa.RecordBatch, name: str) -> Callable[[Int64s], Int64s]:
     return lambda chosen: value_rank(rows.column(name).take(pa.array(chosen)))
 
 
+def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> Bools:
+    """Which rows of two batches are the same; null is like null, and NaN like NaN."""
+    same = np.ones(left.num_rows, dtype=np.bool_)
+    for one, other in zip(left.columns, right.columns, strict=True):
+        same &= _equal_values(one, other)
+    return same
+
+
+def _equal_values(one: pa.Array, other: pa.Array) -> Bools:
+    if pa.types.is_nested(one.type):
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.array([left == right for left, right in pairs], dtype=np.bool_)
+    same = pc.fill_null(pc.equal(one, other), False)
+    same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
+    if pa.types.is_floating(one.type):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+    equal: Bools = same.to_numpy(zero_copy_only=False)
+    return equal
+
+
 def value_rank(column: pa.Array) -> Int64s:
     """Numbers that order the values of a column as the values themselves, nulls last."""
     if pa.types.is_dictionary(column.type):
@@ -241,7 +261,8 @@ def value_rank(column: pa.Array) -> Int64s:
 
 
 def _ordered_bits(column: pa.Array) -> pa.Array:
-    """Integers in the order of the floats; by bits, since -0.0 and 0.0 are different rows."""
+    """Integers in the order of the floats, NaN last; by bits, since -0.0 and 0.0 are different rows."""
+    column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
     bits = column.view(_as_integer(column.type)).cast(pa.int64())
     low = pa.scalar(2 ** (column.type.bit_width - 1) - 1, pa.int64())
     return pc.if_else(pc.less(bits, 0), pc.bit_wise_xor(bits, low), bits)
@@ -251,6 +272,8 @@ def _is_rankable(kind: pa.DataType) -> bool:
     return bool(
         _is_flat(kind)
         or pa.types.is_boolean(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_fixed_size_binary(kind)
         or pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)

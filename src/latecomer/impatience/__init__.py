@@ -3,5 +3,6 @@
 from latecomer.impatience.policy import Late
 from latecomer.impatience.reorder import Reorder
 from latecomer.impatience.sorter import ImpatienceSorter, Released
+from latecomer.impatience.tiers import Tiers
 
-__all__ = ["ImpatienceSorter", "Late", "Released", "Reorder"]
+__all__ = ["ImpatienceSorter", "Late", "Released", "Reorder", "Tiers"]

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Chunk, ChunkStore
-from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, late
+from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
@@ -30,8 +30,6 @@ from latecomer.impatience.merging import merge_events
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.progress import Timeline
 
-TOO_LATE = "too_late"
-AFTER_END = "after_end"
 ADJUSTED = "adjusted_us"
 _NEXT_RUN = "next_run"
 
@@ -127,12 +125,7 @@ class _Reorder(Machine):
         if policy == Late.DROP:
             self.dropped += int(too_late.sum())
             return
-        ended = punctuation_us == FOREVER_US
-        for refused, reason in ((too_late & ~ended, TOO_LATE), (ended, AFTER_END)):
-            if refused.any():
-                aside = batch.filter(refused).sorted()
-                lateness_us = np.maximum(timeline.mark_before(aside.tick) - aside.ts_us, 0)
-                yield late(aside.without(ADJUSTED), lateness_us, reason)
+        yield from refused(batch.without(ADJUSTED), too_late, punctuation_us, timeline)
 
     def _release(self, arrived: EventBatch, ready_us: int) -> Iterator[Output]:
         """Give what may leave and keep the rest; what leaves at once is never stored."""

@@ -10,35 +10,10 @@ Paper: Impatience (Chandramouli, Goldstein, Li), section IV-A2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from latecomer.durations import Duration, duration_us
-from latecomer.errors import InputError, must
 from latecomer.events import TIME
-
-WINDOW_START = "window_start"
-
-
-@dataclass(frozen=True)
-class Window:
-    """Windows of `size`, one beginning every `advance`."""
-
-    size: Duration
-    advance: Duration
-
-    def __post_init__(self) -> None:
-        size_us = duration_us(self.size, "size")
-        if self.advance_us > size_us:
-            rule = f"be at most the size ({self.size}), or events fall between windows"
-            raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
-
-    @property
-    def advance_us(self) -> int:
-        """The advance in microseconds."""
-        return duration_us(self.advance, "advance")
 
 
 def window_start(kind: str, advance_us: int) -> Column:

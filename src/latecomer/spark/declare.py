@@ -16,10 +16,10 @@ from pyspark.sql import types as T
 from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, ORDER, SOURCE, TIME
-from latecomer.spark.align import Window
 from latecomer.spark.explain import Step
 from latecomer.spark.pack import END, KEEP, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
+from latecomer.windows import Window
 
 Names = str | Sequence[str]
 DEFAULT_HEARTBEAT_US = 10_000_000

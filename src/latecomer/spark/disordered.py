@@ -22,7 +22,8 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.impatience import Reorder
-from latecomer.spark.align import WINDOW_START, Window, window_start
+from latecomer.spark.aggregated import Aggregated
+from latecomer.spark.align import window_start
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import Step, columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
@@ -30,6 +31,7 @@ from latecomer.spark.planner import Planner
 from latecomer.spark.refusals import refusal
 from latecomer.spark.result import Result
 from latecomer.spark.shards import check_shards
+from latecomer.windows import WINDOW_START, Aggregate, Window
 
 
 def disordered(
@@ -144,6 +146,14 @@ class Events:
         window = self._declared.window
         align_us = None if window is None else window.advance_us
         return self.apply(Reorder(latency, late, max_held, align_us, total))
+
+    def aggregate(self, *aggregates: Aggregate) -> Aggregated:
+        """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
+        window = self._declared.window
+        if window is None:
+            advice = "call .tumbling(size) or .hopping(size, advance) before"
+            raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
+        return Aggregated(self._declared, window, aggregates)
 
     def apply(self, settings: Settings) -> Result:
         """Run any strategy."""

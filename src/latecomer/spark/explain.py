@@ -15,10 +15,10 @@ from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.impatience import Reorder
-from latecomer.spark.align import WINDOW_START
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
+from latecomer.windows import WINDOW_START
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4

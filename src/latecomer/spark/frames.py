@@ -47,7 +47,7 @@ SUMMED = (
 LARGEST = ("mark_us", "punctuation_us")
 COUNTERS = SUMMED + LARGEST
 
-PACKED_SCHEMA = "lane int, n bigint, pane string, final boolean, blob binary, " + ", ".join(
+PACKED_SCHEMA = "lane int, n bigint, pane string, final boolean, tier int, blob binary, " + ", ".join(
     f"{name} bigint" for name in COUNTERS
 )
 

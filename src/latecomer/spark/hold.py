@@ -200,7 +200,7 @@ def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
         pieces = [group.slice(first, last - first) for first, last in cuts(group, BLOB_BYTES)]
         counts = [piece.num_rows for piece in pieces]
         blobs = [rows_to_bytes(piece) for piece in pieces]
-        yield _packed(output.lane, counts, blobs, pane=str(output.pane), final=output.final)
+        yield _packed(output.lane, counts, blobs, pane=str(output.pane), final=output.final, tier=output.tier)
 
 
 def _packed(
@@ -211,9 +211,17 @@ def _packed(
     *,
     pane: str = "",
     final: bool = False,
+    tier: int = 0,
 ) -> pd.DataFrame:
     """Packed rows of one lane."""
     known = counters or {}
-    columns: dict[str, Any] = {"lane": int(lane), "n": counts, "pane": pane, "final": final, "blob": blobs}
+    columns: dict[str, Any] = {
+        "lane": int(lane),
+        "n": counts,
+        "pane": pane,
+        "final": final,
+        "tier": tier,
+        "blob": blobs,
+    }
     columns.update({name: known.get(name, NEVER_US if name in LARGEST else 0) for name in COUNTERS})
     return pd.DataFrame(columns)

@@ -3,43 +3,67 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, Lane
+from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER, Lane
+from latecomer.spark.frames import LANES
 from latecomer.spark.schema import with_fields
 from latecomer.spark.unpack import UNPACK_COLUMNS, DownPlan, unpacker
 
 _CHANGE_FIELDS: dict[str, T.DataType] = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
 _LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
+_TIER_FIELDS: dict[str, T.DataType] = {TIER: T.IntegerType()}
 _QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
+
+
+class View(NamedTuple):
+    """A part of a lane's rows: all of them, those of one tier, or the changes."""
+
+    lane: Lane
+    changes: bool = False
+    tier: int | None = None
 
 
 @dataclass(frozen=True)
 class LaneSchemas:
-    """The user's columns going in and the result's coming out, and how these are finished."""
+    """The user's columns going in and the result's coming out, how these are finished, and how many tiers there are."""
 
     user: T.StructType
     down: T.StructType
     plan: DownPlan | None = None
+    tiers: int = 0
 
-    def of(self, lane: Lane) -> T.StructType:
-        """A lane's columns."""
-        if lane is Lane.DOWN:
-            return self.down
-        return with_fields(self.user, _LATE_FIELDS if lane is Lane.LATE else _QUARANTINE_FIELDS)
+    def of(self, view: View) -> T.StructType:
+        """The columns of a view."""
+        if view.lane is not Lane.DOWN:
+            return with_fields(self.user, _LATE_FIELDS if view.lane is Lane.LATE else _QUARANTINE_FIELDS)
+        return with_fields(self.down, _TIER_FIELDS) if self.tiers and view.tier is None else self.down
+
+    @property
+    def views(self) -> dict[str, View]:
+        """What can be written: the lanes, and of results with tiers each tier and the changes."""
+        lanes = {name: View(lane) for name, lane in LANES.items()}
+        if not self.tiers:
+            return lanes
+        tiers = {f"tier_{tier}": View(Lane.DOWN, tier=tier) for tier in range(1, self.tiers + 1)}
+        return {**lanes, **tiers, "changes": View(Lane.DOWN, changes=True)}
 
 
-def lane_rows(packed: DataFrame, lane: Lane, schemas: LaneSchemas, *, changes: bool = False) -> DataFrame:
-    """The rows of a lane, typed again."""
-    schema = schemas.of(lane)
+def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
+    """The rows of a view, typed again."""
+    schema = schemas.of(view)
     columns = tuple(schema.names)
-    if changes:
+    if view.changes:
         schema = with_fields(schema, _CHANGE_FIELDS)
-    rows = packed.where(F.col("lane") == int(lane)).select(*UNPACK_COLUMNS)
-    plan = schemas.plan if lane is Lane.DOWN else None
+    wanted = F.col("lane") == int(view.lane)
+    if view.tier is not None:
+        wanted &= F.col("tier") == view.tier
+    rows = packed.where(wanted).select(*UNPACK_COLUMNS)
+    plan = schemas.plan if view.lane is Lane.DOWN else None
     if plan is not None and plan.merged:
         rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
-    return rows.mapInArrow(unpacker(columns, plan, changes=changes), schema)
+    return rows.mapInArrow(unpacker(columns, plan, changes=view.changes), schema)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from latecomer.contract import Settings
 from latecomer.errors import InputError, must
 from latecomer.events import ORDER, SOURCE, TIME, Layout
 from latecomer.impatience import Late, Reorder
-from latecomer.spark.align import WINDOW_START
 from latecomer.spark.declare import Declared, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
@@ -23,10 +22,11 @@ from latecomer.spark.lanes import LaneSchemas
 from latecomer.spark.pack import END, KEEP, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.result import Result
-from latecomer.spark.schema import check_columns, nullable, with_fields
+from latecomer.spark.schema import check_columns, nullable
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
 from latecomer.spark.unpack import DownPlan
+from latecomer.windows import WINDOW_START
 
 
 class Planner:
@@ -63,17 +63,19 @@ class Planner:
             outputMode="Append",
             timeMode="None",
         )
-        return Result(packed, self._lanes(down_plan), self._shards, stored, self._story(plan))
+        return Result(packed, self._lanes(plan, layout, down_plan), self._shards, stored, self._story(plan))
 
-    def _lanes(self, plan: DownPlan | None) -> LaneSchemas:
-        added = {name: from_arrow_type(kind) for name, kind in self._settings.added().items()}
+    def _lanes(self, plan: PackPlan, layout: Layout, down_plan: DownPlan | None) -> LaneSchemas:
+        settings, added = self._settings, self._settings.added()
         taken = [name for name in self._declared.columns if name.lower() in added]
         if taken:
-            advice = f"{self._settings.name} adds a column of that name: rename yours before"
+            advice = f"{settings.name} adds a column of that name: rename yours before"
             raise InputError(must("columns", f"not be named {', '.join(added)}", taken[0], advice))
         if added:
             self._check_moved()
-        return LaneSchemas(self._user, with_fields(self._user, added), plan)
+        packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]))
+        down = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
+        return LaneSchemas(self._user, down, down_plan, settings.tiers)
 
     def _check_moved(self) -> None:
         """Times may be moved: a column that still bears the time's name must be the time itself."""
@@ -115,6 +117,10 @@ class Planner:
         order = tuple(self._place(name, f"{ORDER}{number}") for number, name in enumerate(roles.order))
         source = None if roles.source is None else self._place(roles.source, SOURCE)
         key = tuple(name for name in roles.key if name in self._declared.intact)
+        if self._settings.by_key and key != roles.key:
+            missing = next(name for name in roles.key if name not in key)
+            rule = "still be there, unchanged, where results are per key"
+            raise InputError(must(f"key column {missing}", rule, "not chosen, or computed anew", "select it as it is"))
         return Layout(self._place(roles.time, TIME), key, source, order)
 
     def _place(self, column: str, carried: str) -> str:
@@ -152,7 +158,9 @@ class Planner:
         needed += [END] if plan.ending else []
         needed += [KEEP] if plan.filtering else []
         needed += [plan.stamp] if plan.stamp is not None and plan.stamp not in needed else []
-        shard = F.pmod(F.col(SHARD), F.lit(self._shards)).cast("int").alias(SHARD)
+        together = self._settings.by_key and not self._roles.key
+        hashed = F.lit(0) if together else F.col(SHARD)
+        shard = F.pmod(hashed, F.lit(self._shards)).cast("int").alias(SHARD)
         df = self._df.select(*[quoted(name) for name in needed], shard)
         if plan.beating and self._timing.heartbeat_us is not None:
             beats = heartbeat_stream(self._spark, self._timing.heartbeat_us)

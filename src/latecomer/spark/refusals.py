@@ -8,13 +8,14 @@ from latecomer.errors import OrderSensitiveError, must
 
 STRATEGIES = {
     "reorder(latency=...)": "wait, then give rows in event-time order",
+    "aggregate(...).tiers(...)": "answer windowed questions early, and better later",
     "pass_through()": "give rows as they come",
 }
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping")
 
 # What needs order, and how it is called on a result's `.down`.
 _ORDER_SENSITIVE = {
-    **dict.fromkeys(("aggregate", "agg"), "groupBy(...).agg(...)"),
+    "agg": "groupBy(...).agg(...)",
     **dict.fromkeys(("groupBy", "groupby", "group_by"), "groupBy(...)"),
     **dict.fromkeys(("drop_duplicates", "dropDuplicates"), "dropDuplicates(...)"),
     **dict.fromkeys(("rank", "row_number", "lag", "lead", "over"), "select(...)"),

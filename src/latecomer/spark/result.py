@@ -21,7 +21,7 @@ from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
 from latecomer.spark.explain import Measured, Story, result_text
 from latecomer.spark.frames import LANES, ROWS_OF
-from latecomer.spark.lanes import LaneSchemas, lane_rows
+from latecomer.spark.lanes import LaneSchemas, View, lane_rows
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
@@ -42,25 +42,34 @@ class Result:
     def down(self) -> DataFrame:
         """The results."""
         self._check_alone("down")
-        return lane_rows(observed(self._packed), Lane.DOWN, self._schemas)
+        return self._shown(View(Lane.DOWN))
 
     @property
     def changes(self) -> DataFrame:
         """The results with `change` (+1, or -1: that earlier result is void), `pane` and `final`."""
         self._check_alone("changes")
-        return lane_rows(observed(self._packed), Lane.DOWN, self._schemas, changes=True)
+        return self._shown(View(Lane.DOWN, changes=True))
+
+    def tier(self, number: int) -> DataFrame:
+        """The answer of one tier, counted from one: every window, with all events within the tier's latency."""
+        tiers = self._schemas.tiers
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= tiers:
+            rule = f"be from 1 to {tiers}" if tiers else "be asked of a result of .tiers(...)"
+            raise InputError(must("tier", rule, number, "tiers are counted from the shortest latency"))
+        self._check_alone(f"tier({number})")
+        return self._shown(View(Lane.DOWN, tier=number))
 
     @property
     def late(self) -> DataFrame:
         """The rows that came too late, with `lateness_us` and `reason`."""
         self._check_alone("late")
-        return lane_rows(observed(self._packed), Lane.LATE, self._schemas)
+        return self._shown(View(Lane.LATE))
 
     @property
     def quarantine(self) -> DataFrame:
         """The rows that cannot be placed in time, with the `reason`."""
         self._check_alone("quarantine")
-        return lane_rows(observed(self._packed), Lane.QUARANTINE, self._schemas)
+        return self._shown(View(Lane.QUARANTINE))
 
     def start(
         self,
@@ -74,6 +83,7 @@ class Result:
     ) -> StreamingQuery:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
+        With tiers, `sinks` may also name `changes` and any `tier_1`, `tier_2`, ...; `down` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
         """
         if not self._packed.isStreaming:
@@ -81,7 +91,7 @@ class Result:
         checkpoint = _text(checkpoint) or ""
         if not checkpoint:
             raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
-        targets = _sinks(_text(path), sinks or {}, self._schemas.user.names)
+        targets = _sinks(_text(path), sinks or {}, self._schemas)
         trigger = _trigger(every, available_now=available_now)
         spark = self._packed.sparkSession
         if not is_bound(spark, checkpoint, self._stored):
@@ -104,7 +114,7 @@ class Result:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._packed.isStreaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = _sinks(_text(path), sinks or {}, self._schemas.user.names)
+        targets = _sinks(_text(path), sinks or {}, self._schemas)
         with settings_for_start(self._packed.sparkSession, self._shards, flat=self._flat()):
             return _batch_writer(self._schemas, targets)(self._packed, 0)
 
@@ -118,6 +128,9 @@ class Result:
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
         return result_text(self._story, counters)
+
+    def _shown(self, view: View) -> DataFrame:
+        return lane_rows(observed(self._packed), view, self._schemas)
 
     def _flat(self) -> bool:
         return is_flat(self._schemas.user) and is_flat(self._schemas.down)
@@ -149,9 +162,10 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
         packed = packed.persist()
         try:
             counts = _write_down(packed, batch, schemas, targets["down"])
-            for lane in ("late", "quarantine"):
-                if counts[ROWS_OF[lane]] or batch == 0:
-                    targets[lane](lane_rows(packed, LANES[lane], schemas), batch)
+            for name, view in schemas.views.items():
+                lane = name if name in LANES else "down"
+                if name != "down" and name in targets and (counts[ROWS_OF[lane]] or batch == 0):
+                    targets[name](lane_rows(packed, view, schemas), batch)
             return counts
         finally:
             packed.unpersist()
@@ -172,25 +186,27 @@ def _write_down(
     """Write the results and count all lanes, in one action where the sink allows it."""
     if isinstance(sink, Files | Discard):
         counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(lane_rows(packed.observe(counted, *counter_columns()), Lane.DOWN, schemas), batch)
+        sink(lane_rows(packed.observe(counted, *counter_columns()), View(Lane.DOWN), schemas), batch)
         return dict(counted.get)
     counts: dict[str, int] = packed.agg(*counter_columns()).collect()[0].asDict()
     if counts[ROWS_OF["down"]] or batch == 0:
-        sink(lane_rows(packed, Lane.DOWN, schemas), batch)
+        sink(lane_rows(packed, View(Lane.DOWN), schemas), batch)
     return counts
 
 
-def _sinks(path: str | None, given: Mapping[str, SinkLike], columns: list[str]) -> Targets:
-    for lane in given:
-        if lane not in LANES:
-            raise InputError(must("sinks", f"be for the lanes {', '.join(LANES)}", lane, "correct the name"))
+def _sinks(path: str | None, given: Mapping[str, SinkLike], schemas: LaneSchemas) -> Targets:
+    for name in given:
+        if name not in schemas.views:
+            raise InputError(must("sinks", f"be for {', '.join(schemas.views)}", name, "correct the name"))
     missing = [lane for lane in LANES if lane not in given]
     if path is None and missing:
         advice = f"give a path, or sinks for {', '.join(missing)} too"
         raise InputError(must("every lane", "have somewhere to go", sorted(given), advice))
     root = (path or "").rstrip("/")
-    targets = {lane: as_sink(given.get(lane, f"{root}/{lane}"), f"sinks[{lane!r}]") for lane in LANES}
-    _check_folders({lane: sink for lane, sink in targets.items() if isinstance(sink, Files)}, columns)
+    chosen = {**{lane: f"{root}/{lane}" for lane in LANES}, **given}
+    targets = {name: as_sink(sink, f"sinks[{name!r}]") for name, sink in chosen.items()}
+    files = {name: sink for name, sink in targets.items() if isinstance(sink, Files)}
+    _check_folders(files, [*schemas.user.names, *schemas.down.names])
     return targets
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from pyspark.sql import types as T
 
-from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON
+from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 
-_OURS = (LATENESS, REASON, CHANGE, PANE, FINAL)
+_OURS = (LATENESS, REASON, CHANGE, PANE, FINAL, TIER)
 _FLAT = (T.NumericType, T.DatetimeType, T.BooleanType, T.DayTimeIntervalType)
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 

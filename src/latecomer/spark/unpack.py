@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.codec import rows_from_bytes
-from latecomer.contract import CHANGE, FINAL, PANE
+from latecomer.contract import CHANGE, FINAL, PANE, TIER
 from latecomer.events import (
     CARRIED_PREFIX,
     EventBatch,
@@ -24,7 +25,7 @@ from latecomer.events import (
     total_order,
 )
 
-UNPACK_COLUMNS = ["pane", "final", "blob"]
+UNPACK_COLUMNS = ["pane", "final", "tier", "blob"]
 MERGED_ROWS = 100_000
 
 Unpacker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -66,12 +67,22 @@ def _pieces(
     batches: Iterator[pa.RecordBatch], plan: DownPlan | None, *, wide: bool, changes: bool
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        panes, finals, blobs = (batch.column(name) for name in UNPACK_COLUMNS)
-        for pane, final, blob in zip(panes, finals, blobs, strict=True):
-            rows = rows_from_bytes(blob.as_buffer(), wide=wide)
+        panes, finals, tiers, blobs = (batch.column(name) for name in UNPACK_COLUMNS)
+        for pane, final, tier, blob in zip(panes, finals, tiers, blobs, strict=True):
+            rows = _shown(rows_from_bytes(blob.as_buffer(), wide=wide), changes=changes)
+            if tier.as_py():
+                rows = rows.append_column(TIER, pa.repeat(tier, rows.num_rows))
             if plan is not None and plan.window is not None:
                 rows = _with_windows(rows, plan.layout.time, *plan.window)
             yield _with_changes(rows, pane, final) if changes else rows
+
+
+def _shown(rows: pa.RecordBatch, *, changes: bool) -> pa.RecordBatch:
+    """Of rows that say how they change things: the changes, or what stands."""
+    if CHANGE not in rows.schema.names:
+        return rows
+    change = rows.column(CHANGE)
+    return rows.filter(pc.not_equal(change, 0) if changes else pc.greater_equal(change, 0))
 
 
 def _merged(

@@ -1,0 +1,40 @@
+"""Operators that know nothing of disorder: windows of time, and what is said of the events in them."""
+
+from latecomer.windows.aggregates import (
+    Aggregate,
+    Count,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Stddev,
+    Sum,
+    Variance,
+    check_aggregates,
+)
+from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
+from latecomer.windows.window import WINDOW_END, WINDOW_START, Session, Window
+
+__all__ = [
+    "WINDOW_END",
+    "WINDOW_START",
+    "Aggregate",
+    "Count",
+    "CountDistinct",
+    "Custom",
+    "First",
+    "Last",
+    "Max",
+    "Mean",
+    "Min",
+    "Quantile",
+    "Session",
+    "Stddev",
+    "Sum",
+    "TopK",
+    "Variance",
+    "Window",
+    "WindowFunction",
+    "check_aggregates",
+]

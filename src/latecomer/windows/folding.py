@@ -1,0 +1,124 @@
+"""Partial results as tables: a row per pane and key, with the states of the aggregates.
+
+`_lc_pane` is the start of the pane, `_lc_fresh` tells what one tier adds (1) from what came with earlier tiers (0).
+Tables are sorted by pane; rows of one pane are in any order, always the same for the same input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
+from latecomer.windows.aggregates import Aggregate, States
+from latecomer.windows.collected import WindowFunction
+from latecomer.windows.grouping import Groups, group_rows
+
+PANE, FRESH = "_lc_pane", "_lc_fresh"
+_FRESH_FIELD = pa.field(FRESH, pa.int8())
+
+
+def state_name(aggregate: int, state: int) -> str:
+    """The name of a state column."""
+    return f"_lc_state{aggregate}_{state}"
+
+
+def panes_of(table: pa.RecordBatch) -> Int64s:
+    """The starts of the panes, a view."""
+    return int64_view(table.column(PANE))
+
+
+def freshness(table: pa.RecordBatch, fresh: int) -> pa.RecordBatch:
+    """The same rows, all fresh or none."""
+    place = table.schema.get_field_index(FRESH)
+    return table.set_column(place, _FRESH_FIELD, pa.array(np.full(table.num_rows, fresh, dtype=np.int8)))
+
+
+def at_pane(table: pa.RecordBatch, start_us: int) -> pa.RecordBatch:
+    """The same rows, all in one pane."""
+    place = table.schema.get_field_index(PANE)
+    field = table.schema.field(place)
+    return table.set_column(place, field, pa.array(np.full(table.num_rows, start_us)).view(field.type))
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Aggregates per key: how tables of partial results come to be, are merged, and become results."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    def partials(
+        self, rows: pa.RecordBatch, time: str, pane_us: int, part: Int64s | None = None
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """Partial results of events, all fresh; with `part`, one table for each part of the rows, by number."""
+        ts_us = int64_view(rows.column(time))
+        pane = floor_times(ts_us, pane_us)
+        parts = [] if part is None else [part]
+        groups = group_rows([*parts, pane // pane_us, *(rows.column(key) for key in self.keys)])
+        firsts = groups.firsts
+        fields, columns = self._key_columns(rows, firsts)
+        starts = pa.array(pane[firsts]).view(rows.schema.field(time).type)
+        fields = [pa.field(PANE, starts.type), _FRESH_FIELD, *fields]
+        columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8)), *columns]
+        for number, aggregate in enumerate(self.aggregates):
+            states = aggregate.partial(_values(rows, aggregate), ts_us, groups)
+            fields += [pa.field(state_name(number, place), state.type) for place, state in enumerate(states)]
+            columns += states
+        table = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        return [(0, table)] if part is None else _split(table, part[firsts])
+
+    def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (PANE, FRESH)) -> pa.RecordBatch:
+        """One row per key and whatever else rows are told apart by; other columns keep the first row's value."""
+        table = concat_rows(tables)
+        groups = self.groups(table, by)
+        return table if len(groups) == table.num_rows and len(tables) == 1 else self.reduced(table, groups)
+
+    def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
+        """Rows of one key and whatever else they are told apart by."""
+        others = [int64_view(table.column(name)) if name == PANE else table.column(name) for name in by]
+        return group_rows([*others, *(table.column(key) for key in self.keys)] or [np.zeros(table.num_rows, np.int64)])
+
+    def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """A row for each group."""
+        kept = take_rows(table.select([PANE, FRESH, *self.keys]), groups.firsts)
+        columns = list(kept.columns)
+        for states, aggregate in zip(self._states(table), self.aggregates, strict=True):
+            columns += aggregate.reduce(states, groups)
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+    def results(self, table: pa.RecordBatch) -> list[pa.Array]:
+        """The aggregates' results, a column each."""
+        pairs = zip(self.aggregates, self._states(table), strict=True)
+        return [aggregate.result(states) for aggregate, states in pairs]
+
+    def _states(self, table: pa.RecordBatch) -> list[States]:
+        columns = list(table.columns)[2 + len(self.keys) :]
+        names = table.schema.names[2 + len(self.keys) :]
+        found: list[States] = [[] for _ in self.aggregates]
+        for name, column in zip(names, columns, strict=True):
+            found[int(name.removeprefix("_lc_state").split("_")[0])].append(column)
+        return found
+
+    def _key_columns(self, rows: pa.RecordBatch, positions: Int64s) -> tuple[list[pa.Field], list[pa.Array]]:
+        chosen = rows.select(list(self.keys))
+        return list(chosen.schema), list(take_rows(chosen, positions).columns) if self.keys else []
+
+
+def _values(rows: pa.RecordBatch, aggregate: Aggregate) -> pa.Array:
+    """The column that an aggregate reads; several as one of structs."""
+    if isinstance(aggregate, WindowFunction):
+        columns = [rows.column(name) for name in aggregate.columns]
+        return pa.StructArray.from_arrays(columns, names=list(aggregate.columns))
+    return rows.column(aggregate.column) if aggregate.column is not None else rows.column(0)
+
+
+def _split(table: pa.RecordBatch, part: Int64s) -> list[tuple[int, pa.RecordBatch]]:
+    """Tables of the parts, which stand one after the other."""
+    places = np.flatnonzero(np.diff(part)) + 1
+    bounds = [0, *places.tolist(), len(part)]
+    return [(int(part[start]), table.slice(start, stop - start)) for start, stop in pairwise(bounds)]

@@ -1,0 +1,124 @@
+"""Rows grouped by the values of some columns, of any type: one sort of integers, then whole groups at a time.
+
+Every column becomes small integers (itself where its range is small, else the number of each distinct value), the
+columns of a row are packed into one, and numpy's vectorised sort puts equal rows side by side. Null is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from latecomer.events import Int64s, int64_view, sort_times
+
+_ROOM = 62  # bits of a packed row
+_DENSE = 20  # integers in a range of so many bits are their own numbers
+
+
+class Groups(NamedTuple):
+    """`order`: the positions of rows, group after group, in order within each; `starts`: where groups begin in it."""
+
+    order: Int64s
+    starts: Int64s
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def firsts(self) -> Int64s:
+        """The position of each group's first row."""
+        return self.order[self.starts]
+
+    @property
+    def lasts(self) -> Int64s:
+        """The position of each group's last row."""
+        lasts: Int64s = self.order[self.starts + self.sizes - 1]
+        return lasts
+
+    @property
+    def sizes(self) -> Int64s:
+        """How many rows each group has."""
+        sizes: Int64s = np.diff(self.starts, append=len(self.order))
+        return sizes
+
+    def reduce(self, how: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One value per group."""
+        if len(self.order) == 0:
+            return values[:0]
+        reduced: npt.NDArray[Any] = how.reduceat(values[self.order], self.starts)
+        return reduced
+
+    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """One value per row, from one per group."""
+        spread = np.empty(len(self.order), dtype=values.dtype)
+        spread[self.order] = np.repeat(values, self.sizes)
+        return spread
+
+
+def group_rows(columns: Sequence[pa.Array | Int64s]) -> Groups:
+    """Group rows by columns: in the order of the first one if that is a numpy array, then in any, always the same."""
+    size = len(columns[0])
+    if size == 0:
+        return Groups(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    packed, used = np.zeros(size, dtype=np.int64), 0
+    for column in columns:
+        numbers, bits = _numbered(column)
+        if used + bits > _ROOM:
+            packed, used = _distinct(packed)
+            numbers, bits = _distinct(numbers) if used + bits > _ROOM else (numbers, bits)
+        packed = (packed << bits) | numbers if used else numbers
+        used += bits
+    ranked, order = sort_times(packed)
+    first_of_group = np.ones(size, dtype=np.bool_)
+    first_of_group[1:] = ranked[1:] != ranked[:-1]
+    return Groups(order, np.flatnonzero(first_of_group))
+
+
+def _numbered(column: pa.Array | Int64s) -> tuple[Int64s, int]:
+    """Whole numbers from zero on that stand for the values, equal for equal ones, and how many bits they need."""
+    if isinstance(column, np.ndarray):
+        return _shifted(column)
+    kind = column.type
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        values = int64_view(column) if kind.bit_width == 64 else column.to_numpy(zero_copy_only=False).astype(np.int64)
+        if kind != pa.uint64():
+            return _shifted(values)
+    return _encoded(column)
+
+
+def _shifted(values: Int64s) -> tuple[Int64s, int]:
+    low, high = int(values.min()), int(values.max())
+    bits = (high - low).bit_length()
+    if bits <= max(_DENSE, _ROOM - 2 * len(values).bit_length()):
+        return values - low, bits
+    return _distinct(values)
+
+
+def _distinct(values: Int64s) -> tuple[Int64s, int]:
+    """Ranks of the distinct values."""
+    distinct, ranks = np.unique(values, return_inverse=True)
+    return ranks.astype(np.int64, copy=False), (len(distinct) - 1).bit_length()
+
+
+def _encoded(column: pa.Array) -> tuple[Int64s, int]:
+    column = plain_keys(column)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), (len(encoded.dictionary) - 1).bit_length()
+
+
+def plain_keys(column: pa.Array) -> pa.Array:
+    """Values that Arrow can tell apart: as Spark does, 0.0 and -0.0 are one key, and so are all NaNs."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        zero = pc.equal(column, pa.scalar(0, column.type))
+        column = pc.if_else(zero, pa.scalar(0, column.type), column)
+        return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+    if pa.types.is_nested(column.type):
+        return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.large_string())
+    return column

@@ -1,0 +1,64 @@
+"""Windows of time: [k * advance, k * advance + size) since 1970, cut into panes that overlapping windows share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+
+WINDOW_START, WINDOW_END = "window_start", "window_end"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows of `size`, one beginning every `advance` (tumbling windows: their size)."""
+
+    size: Duration
+    advance: Duration
+
+    def __post_init__(self) -> None:
+        if self.advance_us > self.size_us:
+            rule = f"be at most the size ({self.size}), or events fall between windows"
+            raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
+
+    @property
+    def size_us(self) -> int:
+        """The size in microseconds."""
+        return duration_us(self.size, "size")
+
+    @property
+    def advance_us(self) -> int:
+        """The advance in microseconds."""
+        return duration_us(self.advance, "advance")
+
+    @property
+    def pane_us(self) -> int:
+        """The length of a pane: the longest that windows are made of."""
+        return gcd(self.size_us, self.advance_us)
+
+    @property
+    def panes(self) -> int:
+        """How many panes a window has."""
+        return self.size_us // self.pane_us
+
+    @property
+    def step(self) -> int:
+        """After how many panes the next window begins."""
+        return self.advance_us // self.pane_us
+
+
+@dataclass(frozen=True)
+class Session:
+    """Windows that last as long as no gap between two events of a key is as long as `gap`."""
+
+    gap: Duration
+
+    def __post_init__(self) -> None:
+        duration_us(self.gap, "gap")
+
+    @property
+    def gap_us(self) -> int:
+        """The gap in microseconds."""
+        return duration_us(self.gap, "gap")

@@ -1,0 +1,145 @@
+"""Tiers against their slow twin, and through the five invariants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from latecomer.contract import Lane
+from latecomer.errors import HeldError, InputError
+from latecomer.impatience import Tiers
+from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
+from latecomer.windows import Count, CountDistinct, Custom, First, Last, Max, Mean, Min, Quantile, Sum, TopK, Window
+from tests.naive import Keyed, tier_of, tiers
+
+ASKED = (Count(), Sum("id"), Min("id"), Max("id"))
+WINDOWS = [
+    Window("10 ms", "10 ms"),
+    Window("20 ms", "10 ms"),
+    Window("50 ms", "20 ms"),
+    Window("120 ms", "10 ms"),
+    Window("1 s", "1 s"),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: f"{window.size}, {window.advance}")
+@pytest.mark.parametrize("latencies", [("20 ms",), ("1 ms", "30 ms", "5 s")], ids=len)
+def test_tiers_keep_the_five_invariants(window: Window, latencies: tuple[str, ...]) -> None:
+    check_machine(Tiers(latencies, window, ASKED), runs=3, events=100)
+
+
+def test_all_aggregates_keep_the_five_invariants() -> None:
+    aggregates = (Mean("id"), First("id"), Last("id"), CountDistinct("source"), TopK("source"), Quantile("id"))
+    check_machine(Tiers(("1 ms", "30 ms"), WINDOWS[0], aggregates), runs=3, events=100)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    window=st.sampled_from(WINDOWS),
+    latencies_ms=st.lists(st.integers(1, 3_000), min_size=1, max_size=4, unique=True).map(sorted),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_tier_has_the_events_within_its_latency(
+    seed: int, window: Window, latencies_ms: list[int], data: st.DataObject
+) -> None:
+    stream = random_stream(seed, 60)
+    cuts = sorted(data.draw(st.lists(st.sampled_from(_between_ticks(stream)), max_size=4, unique=True)))
+    asked = Tiers(tuple(f"{latency} ms" for latency in latencies_ms), window, ASKED)
+    run = run_machine(asked, stream, cuts=cuts)
+    events = [Keyed(*row) for row in zip(*_columns(stream), strict=True)]
+    expected = tiers(events, asked.latencies_us, window.size_us, window.advance_us)
+    for number, answers in enumerate(expected):
+        wanted = {place: (len(ids), sum(ids), min(ids), max(ids)) for place, ids in answers.items()}
+        assert _answers(run, number + 1) == wanted
+    late = [event.value for event in events if tier_of(events, event, asked.latencies_us) == len(latencies_ms)]
+    assert run.late_ids() == sorted(late)
+    _check_promises(run, asked)
+
+
+def _between_ticks(stream: Stream) -> list[int]:
+    return [0, *(np.flatnonzero(np.diff(stream.tick)) + 1).tolist()]
+
+
+def _columns(stream: Stream) -> tuple[list[int], ...]:
+    ids = list(range(len(stream)))
+    return stream.ts_us.tolist(), stream.tick.tolist(), stream.key.tolist(), ids
+
+
+def _answers(run: Run, tier: int) -> dict[tuple[int, int], tuple[int, ...]]:
+    """A tier's answers, each given once."""
+    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    for batch in run.outputs:
+        for output in batch:
+            if output.lane is Lane.DOWN and output.tier == tier and output.change is not None:
+                for row, change in zip(output.rows.to_pylist(), output.change, strict=True):
+                    place = (row["window_start"], row["key"])
+                    if change >= 0:
+                        assert place not in found
+                        found[place] = (row["count"], row["sum_id"], row["min_id"], row["max_id"])
+    return found
+
+
+def _check_promises(run: Run, asked: Tiers) -> None:
+    """Answers come when the tier's punctuation has passed their window, no earlier and no later; the last are final."""
+    for outputs, timeline in zip(run.outputs, run.timelines, strict=False):
+        for output in outputs:
+            if output.lane is Lane.DOWN:
+                punctuation_us = timeline.punctuation(asked.latencies_us[output.tier - 1])
+                assert max(output.rows.column("window_end").to_pylist()) - 1 <= punctuation_us
+                assert output.final == (output.tier == len(asked.latencies))
+
+
+def test_changes_tell_what_a_later_tier_corrects() -> None:
+    stream = _stream([(0, 0), (20, 1), (5, 2), (40, 3), (100, 4)])
+    run = run_machine(Tiers(("10 us", "30 us"), Window(*_us(10, 10)), (Count(),)), stream, cuts=[1, 2, 3, 4])
+    told = _told(run)
+    assert told[:4] == [
+        (1, 1, 0, 1, "early", False),
+        (1, 1, 20, 1, "early", False),
+        (2, -1, 0, 1, "revised", True),
+        (2, 1, 0, 2, "revised", True),
+    ]
+    assert (2, 0, 20, 1, "on_time", True) in told
+
+
+def _told(run: Run) -> list[tuple[int, int, int, int, str, bool]]:
+    found = []
+    for output in (output for batch in run.outputs for output in batch):
+        if output.lane is Lane.DOWN and output.change is not None:
+            for row, change in zip(output.rows.to_pylist(), output.change.tolist(), strict=True):
+                found.append((output.tier, change, row["window_start"], row["count"], str(output.pane), output.final))
+    return found
+
+
+def _stream(events: list[tuple[int, int]]) -> Stream:
+    ts_us, tick = (np.array(column, dtype=np.int64) for column in zip(*events, strict=True))
+    same = np.zeros(len(events), dtype=np.int64)
+    return Stream(ts_us, tick, same, same)
+
+
+def _us(*values: int) -> list[str]:
+    return [f"{value} us" for value in values]
+
+
+@pytest.mark.parametrize(
+    ("latencies", "text"),
+    [((), "at least one latency"), (("2 s", "1 s"), "increase"), (("1 s", "1 s"), "increase"), (("-1 s",), "latency")],
+)
+def test_latencies_that_are_none_are_refused(latencies: tuple[str, ...], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        Tiers(latencies, WINDOWS[0], ASKED)
+
+
+def test_an_aggregate_without_a_merge_is_refused() -> None:
+    own = Custom("id", lambda: 0, lambda state, value: state + value, None, lambda state: state, pa.int64())
+    with pytest.raises(InputError, match="have a merge"):
+        Tiers(("1 s",), WINDOWS[0], (own,))
+
+
+def test_more_than_max_held_stops_the_query() -> None:
+    with pytest.raises(HeldError):
+        run_machine(Tiers(("10 s",), WINDOWS[0], ASKED, max_held=1), random_stream(3))
