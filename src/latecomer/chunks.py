@@ -12,7 +12,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -82,7 +82,7 @@ class ChunkStore:
         self._pending: dict[tuple[int, int], bytes] = {}
         self._removed: list[tuple[int, int]] = []
         self._next = 0
-        self.notes: dict[str, int] = {}
+        self.notes: MutableMapping[str, int] = {}
         if directory is not None:
             self._load(directory)
 
@@ -118,11 +118,11 @@ class ChunkStore:
 
     def crowds(self) -> list[list[Chunk]]:
         """Groups of small chunks of about one size that are worth uniting, so that the directory stays short."""
-        groups: dict[int, list[Chunk]] = {}
-        for chunk in self._entries.values():
-            if chunk.size < CHUNK_BYTES // 2:
-                groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
-        return [group for group in groups.values() if len(group) >= CROWD]
+        return crowds_of(self._entries.values())
+
+    def part(self, number: int, of: int) -> ChunkStore:
+        """One of several stores in this one, each with runs and notes of its own; writing is the whole's business."""
+        return _Part(self, number, of)
 
     def _remove(self, chunk: Chunk) -> bytes:
         key = (chunk.run, chunk.number)
@@ -175,6 +175,78 @@ class ChunkStore:
         for fields in zip(*(numbers[name] for name in Chunk._fields), strict=True):
             chunk = Chunk(*fields)
             self._entries[chunk.run, chunk.number] = chunk
+
+
+class _Part(ChunkStore):
+    """Every so many-th run of a store."""
+
+    def __init__(self, whole: ChunkStore, number: int, of: int) -> None:
+        self._whole, self._number, self._of = whole, number, of
+        self.notes = _Notes(whole.notes, f"{number}/{of}/")
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        own = (chunk for chunk in self._whole.chunks if chunk.run % self._of == self._number)
+        return [chunk._replace(run=chunk.run // self._of) for chunk in own]
+
+    @property
+    def rows(self) -> int:
+        return sum(chunk.rows for chunk in self.chunks)
+
+    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0) -> None:
+        self._whole.append(rows, ts_us, self._outside(run))
+
+    def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+        return self._whole.take([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])
+
+    def read(self, chunk: Chunk) -> pa.RecordBatch:
+        return self._whole.read(chunk._replace(run=self._outside(chunk.run)))
+
+    def crowds(self) -> list[list[Chunk]]:
+        return crowds_of(self.chunks)
+
+    def part(self, number: int, of: int) -> ChunkStore:
+        return _Part(self, number, of)
+
+    def flush(self) -> bytes:
+        raise NotImplementedError("the whole store is written, not a part of it")
+
+    def snapshot(self) -> dict[str, bytes]:
+        raise NotImplementedError("the whole store is kept, not a part of it")
+
+    def _outside(self, run: int) -> int:
+        return run * self._of + self._number
+
+
+class _Notes(MutableMapping[str, int]):
+    """The notes whose names begin alike."""
+
+    def __init__(self, all_notes: MutableMapping[str, int], prefix: str) -> None:
+        self._all, self._prefix = all_notes, prefix
+
+    def __getitem__(self, name: str) -> int:
+        return self._all[self._prefix + name]
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self._all[self._prefix + name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._all[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in self._all if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def crowds_of(chunks: Iterable[Chunk]) -> list[list[Chunk]]:
+    """Groups of small chunks of about one size."""
+    groups: dict[int, list[Chunk]] = {}
+    for chunk in chunks:
+        if chunk.size < CHUNK_BYTES // 2:
+            groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
+    return [group for group in groups.values() if len(group) >= CROWD]
 
 
 def _narrow_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:

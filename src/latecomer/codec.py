@@ -103,7 +103,12 @@ def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordB
         if pa.types.is_dictionary(column.type):
             plain = column.dictionary_decode()
             rows = rows.set_column(place, rows.schema.field(place).with_type(plain.type), plain)
-    return _retyped(rows, _WIDE) if wide else rows
+    return widened(rows) if wide else rows
+
+
+def widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with wide text, as they come out of a store."""
+    return _retyped(rows, _WIDE)
 
 
 def _retyped(rows: pa.RecordBatch, types: Mapping[pa.DataType, pa.DataType]) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Settings, consolidate
 from latecomer.durations import Duration, duration_us
-from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows
+from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows, take_rows
 from latecomer.headers import HeaderBuilder
 from latecomer.progress import Progress, Timeline
 
@@ -83,6 +83,12 @@ class Run:
     def rows(self, lane: Lane) -> pa.RecordBatch | None:
         """All rows of a lane in the order they came."""
         pieces = [output.rows for batch in self.outputs for output in batch if output.lane is lane]
+        return concat_rows(pieces) if pieces else None
+
+    def given(self) -> pa.RecordBatch | None:
+        """The rows of the lane `down` that were given anew, in the order they came."""
+        outputs = [output for batch in self.outputs for output in batch if output.lane is Lane.DOWN]
+        pieces = [o.rows if o.change is None else take_rows(o.rows, np.flatnonzero(o.change > 0)) for o in outputs]
         return concat_rows(pieces) if pieces else None
 
     def results(self) -> pa.Table | None:
@@ -184,7 +190,7 @@ def _every_event_has_one_door(
     assert set(late) <= set(range(len(stream))), "a late event that never came"
     accepted = len(stream) - len(late) - whole.dropped
     assert accepted >= 0, f"{len(stream)} events, but {len(late)} late and {whole.dropped} dropped"
-    results = whole.rows(Lane.DOWN)
+    results = whole.given()
     if results is not None and results.schema.names == stream.batch(np.arange(0)).user_rows.schema.names:
         ids = results.column("id").to_pylist()
         assert len(ids) == accepted == len(set(ids)), f"{accepted} events accepted, {len(ids)} given"

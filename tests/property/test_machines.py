@@ -37,14 +37,14 @@ class _Forgetful(_Reorder):
     """Keeps the last batch in a field that a restart loses."""
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        kept, self._kept = getattr(self, "_kept", None), batch
+        kept, self._last = getattr(self, "_last", None), batch
         if kept is not None:
             yield from super().push(kept, timeline)
 
     def finish(self) -> Iterator[Output]:
         yield from super().finish()
-        if getattr(self, "_kept", None) is not None:
-            yield down(self._kept.sorted())
+        if getattr(self, "_last", None) is not None:
+            yield down(self._last.sorted())
 
 
 class _Losing(_Reorder):
@@ -61,7 +61,7 @@ class _Hoarding(_Reorder):
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         ordered = batch.sorted()
-        self._keep(ordered, 0)
+        self.store.append(ordered.rows, ordered.ts_us)
         yield from ()
 
 

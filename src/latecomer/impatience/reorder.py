@@ -1,10 +1,7 @@
 """Reorder: a stream in event-time order, its sorted runs kept in the state store.
 
-What arrives in a micro-batch is sorted; what the punctuation has passed leaves at once, merged with the heads of the
-runs, and never touches the store. The rest is dealt onto runs as Impatience sort deals events, but a stretch at a
-time: what follows the largest tail goes to that run, what is earlier to the first run whose tail it does not precede,
-or to a new one. A run is kept as chunks of narrow ranges of time, so a punctuation reads only the head of each run.
-Heads that it cuts in two leave their rests together as one run; many small chunks become one.
+What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs that
+are kept (`kept`).
 
 With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
 their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
@@ -21,17 +18,16 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import Chunk, ChunkStore
+from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
-from latecomer.impatience.merging import merge_events
+from latecomer.impatience.kept import KeptRuns
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.progress import Timeline
 
 ADJUSTED = "adjusted_us"
-_NEXT_RUN = "next_run"
 
 
 @dataclass(frozen=True)
@@ -92,10 +88,11 @@ class _Reorder(Machine):
     def __init__(self, settings: Reorder, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
+        self._kept = KeptRuns(store, layout)
 
     @property
     def runs(self) -> int:
-        return len({chunk.run for chunk in self.store.chunks})
+        return len(self._kept)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         settings = self._settings
@@ -111,8 +108,7 @@ class _Reorder(Machine):
         check_held(self.held, settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        if self.held:
-            yield self._down(self._taken(self.store.chunks))
+        yield from self._release(None, FOREVER_US)
 
     def _refuse(
         self, batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline: Timeline
@@ -127,67 +123,13 @@ class _Reorder(Machine):
             return
         yield from refused(batch.without(ADJUSTED), too_late, punctuation_us, timeline)
 
-    def _release(self, arrived: EventBatch, ready_us: int) -> Iterator[Output]:
-        """Give what may leave and keep the rest; what leaves at once is never stored."""
-        passed = [chunk for chunk in self.store.chunks if chunk.ts_min_us <= ready_us]
-        heads: list[EventBatch] = []
-        rests: list[tuple[int, EventBatch]] = []
-        for chunk, rows in zip(passed, self.store.take(passed), strict=True):
-            held = EventBatch(rows, self.layout)
-            cut = _cut(held, ready_us)
-            heads.append(held.slice(0, cut))
-            if cut < len(held):
-                rests.append((chunk.run, held.slice(cut, len(held))))
-        cut = _cut(arrived, ready_us)
-        leaving = [part for part in (*heads, arrived.slice(0, cut)) if len(part)]
-        if leaving:
-            yield self._down(merge_events(leaving))
-        if len(rests) == 1:
-            self._keep(rests[0][1], rests[0][0])
-        elif rests:
-            self._keep(merge_events([rest for _, rest in rests]), self._new_run())
-        self._deal(arrived.slice(cut, len(arrived)))
-        for crowd in self.store.crowds():
-            self._keep(self._taken(crowd), self._new_run())
-
-    def _deal(self, batch: EventBatch) -> None:
-        """Deal a sorted stretch: to the run it follows, or to a new one."""
-        if len(batch) == 0:
-            return
-        tails = self._tails()
-        ts_us = batch.ts_us
-        at = int(np.searchsorted(ts_us, tails[0][0], side="left")) if tails else 0
-        for start, stop in ((0, at), (at, len(batch))):
-            if start < stop:
-                fitting = (run for tail, run in tails if tail <= ts_us[start])
-                self._keep(batch.slice(start, stop), next(fitting, None))
-
-    def _tails(self) -> list[tuple[int, int]]:
-        """The last time of every run, and the run; descending."""
-        tails: dict[int, int] = {}
-        for chunk in self.store.chunks:
-            tails[chunk.run] = max(chunk.ts_max_us, tails.get(chunk.run, chunk.ts_max_us))
-        return sorted(((tail, run) for run, tail in tails.items()), reverse=True)
-
-    def _new_run(self) -> int:
-        run = self.store.notes.get(_NEXT_RUN, 0)
-        self.store.notes[_NEXT_RUN] = run + 1
-        return run
-
-    def _keep(self, batch: EventBatch, run: int | None) -> None:
-        self.store.append(batch.rows, batch.ts_us, self._new_run() if run is None else run)
-
-    def _taken(self, chunks: list[Chunk]) -> EventBatch:
-        held = [EventBatch(rows, self.layout) for rows in self.store.take(chunks)]
-        return merge_events(held)
+    def _release(self, arrived: EventBatch | None, ready_us: int) -> Iterator[Output]:
+        leaving = self._kept.release(arrived, ready_us)
+        if leaving is not None:
+            yield self._down(leaving)
 
     def _down(self, batch: EventBatch) -> Output:
         return Output(Lane.DOWN, batch.rows if self._settings.total else batch.user_rows)
-
-
-def _cut(batch: EventBatch, ready_us: int) -> int:
-    """How many events of a sorted batch may leave."""
-    return int(np.searchsorted(batch.ts_us, min(ready_us, FOREVER_US), side="right"))
 
 
 def _adjusted(batch: EventBatch, earliest_us: Int64s) -> EventBatch:

@@ -24,16 +24,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.chunks import CROWD, Chunk, ChunkStore
+from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, equal_rows, take_rows
 from latecomer.progress import Timeline
 from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Window, check_aggregates
-from latecomer.windows.folding import FRESH, PANE, Folding, freshness, panes_of
+from latecomer.windows.folding import FRESH, PANE, Folding, freshness
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.slide import RUNS, Slider
+from latecomer.windows.panes import RUNS, Panes, last_pane_of, results_schema, window_results
 
 _GIVEN, _SAME, _VOID = 1, 0, -1
 
@@ -64,7 +64,7 @@ class Tiers(Settings):
     @property
     def latencies_us(self) -> list[int]:
         """The latencies in microseconds."""
-        return [duration_us(latency, "latency") for latency in self.latencies]
+        return latencies_in_us(self.latencies)
 
     @property
     def tiers(self) -> int:
@@ -75,7 +75,7 @@ class Tiers(Settings):
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         window = self.window
-        last_us = _last_pane(self.punctuation(timeline), window.pane_us) * window.pane_us
+        last_us = last_pane_of(self.punctuation(timeline), window) * window.pane_us
         if window.panes == 1:
             return int((accepted_ts_us > last_us).sum())
         each = 1 + len(self.latencies) * (window.panes + 2)
@@ -86,10 +86,7 @@ class Tiers(Settings):
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         check_aggregates(self.aggregates, columns, (WINDOW_START, WINDOW_END, *layout.key))
-        time = columns.field(layout.time).type
-        fields = [pa.field(name, time) for name in (WINDOW_START, WINDOW_END)]
-        fields += [columns.field(name) for name in layout.key]
-        return pa.schema([*fields, *(pa.field(a.name, a.result_type(a.input_type(columns))) for a in self.aggregates)])
+        return results_schema(columns, layout.time, Folding(layout.key, self.aggregates))
 
     def describe(self) -> dict[str, Any]:
         window = self.window
@@ -105,15 +102,25 @@ def check_latencies(latencies: tuple[Duration, ...]) -> None:
     """Refuse latencies that are none, or not increasing."""
     if not latencies:
         raise InputError(must("tiers", "be given at least one latency", "none", "e.g. tiers('1 s', '1 min')"))
-    values = [duration_us(latency, "latency") for latency in latencies]
+    values = latencies_in_us(latencies)
     for before, after in pairwise(values):
         if after <= before:
             raise InputError(must("latencies", "increase", latencies, "give each once, the shortest first"))
 
 
-def _last_pane(punctuation_us: int, pane_us: int) -> int:
-    """The number of the last pane that a punctuation has passed."""
-    return (punctuation_us + 1) // pane_us - 1
+def latencies_in_us(latencies: tuple[Duration, ...]) -> list[int]:
+    """Latencies in microseconds."""
+    return [duration_us(latency, "latency") for latency in latencies]
+
+
+def tiers_of(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> tuple[Int64s, Int64s]:
+    """For each event the first tier whose latency it keeps, one past the last if none; and the last punctuation."""
+    tier = np.zeros(len(batch), dtype=np.int64)
+    punctuation_us = tier
+    for latency_us in latencies_us:
+        punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
+        tier += batch.ts_us <= punctuation_us
+    return tier, punctuation_us
 
 
 class _Tiers(Machine):
@@ -125,11 +132,7 @@ class _Tiers(Machine):
         self._folding = Folding(layout.key, settings.aggregates)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        tier = np.zeros(len(batch), dtype=np.int64)
-        punctuation_us = np.empty(0, dtype=np.int64)
-        for latency_us in self._latencies_us:
-            punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
-            tier += batch.ts_us <= punctuation_us
+        tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
         too_late = tier == len(self._latencies_us)
         if too_late.any():
             yield from refused(batch, too_late, punctuation_us, timeline)
@@ -149,46 +152,13 @@ class _Tiers(Machine):
         moved: pa.RecordBatch | None = None
         for tier, punctuation_us in enumerate(punctuations_us):
             arrived = [table for table in (came.get(tier), moved) if table is not None]
-            last_pane = _last_pane(punctuation_us, self._window.pane_us)
-            closed = self._passed(tier, arrived, last_pane)
-            windows = self._windows(tier, closed, last_pane)
-            if windows is not None:
-                yield from self._answers(tier, windows)
+            panes = Panes(self._folding, self._window, self.store, RUNS * tier)
+            closed = panes.close(arrived, punctuation_us)
+            if closed.windows is not None:
+                yield from self._answers(tier, closed.windows)
             moved = None
-            if closed is not None and tier + 1 < len(punctuations_us):
-                moved = self._folding.merge([freshness(closed, 0)])
-
-    def _passed(self, tier: int, arrived: list[pa.RecordBatch], last_pane: int) -> pa.RecordBatch | None:
-        """A tier's partial results of the panes up to one; the others are kept."""
-        last_us = last_pane * self._window.pane_us
-        waiting = [chunk for chunk in self.store.chunks if chunk.run == tier]
-        passed = [chunk for chunk in waiting if chunk.ts_min_us <= last_us]
-        tables = [*self.store.take(passed), *arrived]
-        if not tables:
-            return None
-        table = self._folding.merge(tables)
-        cut = int(np.searchsorted(panes_of(table), last_us, side="right"))
-        self._keep(table.slice(cut), tier)
-        self._unite([chunk for chunk in waiting if chunk not in passed], tier)
-        return table.slice(0, cut) if cut else None
-
-    def _unite(self, waiting: list[Chunk], tier: int) -> None:
-        """Many small chunks become one."""
-        chosen = {(chunk.run, chunk.number) for crowd in self.store.crowds() for chunk in crowd}
-        small = [chunk for chunk in waiting if (chunk.run, chunk.number) in chosen]
-        if len(small) >= CROWD:
-            self._keep(self._folding.merge(list(self.store.take(small))), tier)
-
-    def _keep(self, table: pa.RecordBatch, run: int) -> None:
-        if table.num_rows:
-            self.store.append(table, panes_of(table), run)
-
-    def _windows(self, tier: int, closed: pa.RecordBatch | None, last_pane: int) -> pa.RecordBatch | None:
-        """The windows that are complete now, as what they are made of."""
-        if self._window.panes == 1:
-            return closed
-        slider = Slider(self._folding, self._window, self.store, len(self._latencies_us) + RUNS * tier)
-        return slider.close(closed, last_pane)
+            if closed.panes is not None and tier + 1 < len(punctuations_us):
+                moved = self._folding.merge([freshness(closed.panes, 0)])
 
     def _answers(self, tier: int, windows: pa.RecordBatch) -> Iterator[Output]:
         """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
@@ -214,12 +184,7 @@ class _Tiers(Machine):
                 yield Output(Lane.DOWN, rows, _changes(change, rows), pane, final, tier + 1)
 
     def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """What the user sees of windows."""
-        start, keys = table.column(PANE), self._folding.keys
-        end = pa.array(panes_of(table) + self._window.size_us).view(start.type)
-        names = [WINDOW_START, WINDOW_END, *keys, *(aggregate.name for aggregate in self._folding.aggregates)]
-        columns = [start, end, *(table.column(key) for key in keys), *self._folding.results(table)]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        return window_results(self._folding, self._window, table)
 
 
 def _changes(change: int, rows: pa.RecordBatch) -> npt.NDArray[np.int8]:

@@ -14,12 +14,16 @@ from latecomer.windows.aggregates import (
     check_aggregates,
 )
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
+from latecomer.windows.operators import Aggregation, Chain, Operator, Step
+from latecomer.windows.pattern import Pattern
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Session, Window
 
 __all__ = [
     "WINDOW_END",
     "WINDOW_START",
     "Aggregate",
+    "Aggregation",
+    "Chain",
     "Count",
     "CountDistinct",
     "Custom",
@@ -28,9 +32,12 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "Operator",
+    "Pattern",
     "Quantile",
     "Session",
     "Stddev",
+    "Step",
     "Sum",
     "TopK",
     "Variance",

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from latecomer.codec import widened
 from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
 from latecomer.windows.aggregates import Aggregate, States
 from latecomer.windows.collected import WindowFunction
@@ -69,7 +70,7 @@ class Folding:
             states = aggregate.partial(_values(rows, aggregate), ts_us, groups)
             fields += [pa.field(state_name(number, place), state.type) for place, state in enumerate(states)]
             columns += states
-        table = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        table = widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
         return [(0, table)] if part is None else _split(table, part[firsts])
 
     def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (PANE, FRESH)) -> pa.RecordBatch:

@@ -1,0 +1,200 @@
+"""Tiers of events in order: the same stream sorted with several latencies, and whatever is to run on it.
+
+The basic form of the framework: an event goes to the first tier whose latency it keeps and is sorted there; a tier
+gives its own events and those of the tiers before it, in order, when its punctuation has passed them. An operator, if
+there is one, runs on the rows of every tier. With a `partial` and a `merge` function it is the advanced form with the
+user's own logic: `partial` runs on what a tier adds, `merge` on the union with what the tiers before it gave, and only
+what they return is held and moves on.
+
+Paper: Impatience (Chandramouli, Goldstein, Li), section V.
+
+Invariants
+1. Tier i has exactly the events whose lateness is below latency i; later than the last latency is too late.
+2. Rows that move on from tier to tier are held by one tier at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from latecomer.chunks import ChunkStore
+from latecomer.codec import widened
+from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
+from latecomer.durations import Duration
+from latecomer.errors import InputError, must
+from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout
+from latecomer.impatience.kept import KeptRuns
+from latecomer.impatience.merging import merge_events
+from latecomer.impatience.tiers import check_latencies, latencies_in_us, tiers_of
+from latecomer.progress import Timeline
+from latecomer.windows.folding import FRESH
+from latecomer.windows.operators import Operator
+
+Function = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Ordered(Settings):
+    """Events in order, once for each latency, and an operator that runs on them.
+
+    latencies: increasing. operator: runs on the rows of every tier. partial, merge: the user's own functions, both or
+    none, from rows in order to rows in order, which keep the time and key columns; `returns` are the columns they give.
+    align_us: rows of a stretch of this length come together, so that functions see whole windows.
+    max_held: the most rows one shard may hold.
+    """
+
+    latencies: tuple[Duration, ...]
+    operator: Operator | None = None
+    partial: Function | None = None
+    merge: Function | None = None
+    returns: pa.Schema | None = None
+    align_us: int | None = None
+    max_held: int | None = None
+    name: ClassVar[str] = "ordered"
+    by_key: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_latencies(self.latencies)
+        check_max_held(self.max_held)
+        if (self.partial is None) != (self.merge is None) or (self.partial is None) != (self.returns is None):
+            raise InputError(must("partial, merge and returns", "be given together", "some of them", "give all three"))
+
+    @property
+    def latencies_us(self) -> list[int]:
+        """The latencies in microseconds."""
+        return latencies_in_us(self.latencies)
+
+    @property
+    def tiers(self) -> int:
+        return len(self.latencies)
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return _Ordered(self, store, layout)
+
+    def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        return len(accepted_ts_us) * (1 if self.operator is None else 1 + len(self.latencies))
+
+    def punctuation(self, timeline: Timeline) -> int:
+        return timeline.punctuation(self.latencies_us[-1])
+
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        own = super().output(columns, layout)
+        if self.returns is not None:
+            own = self.returns
+            for name in (layout.time, *layout.key):
+                if name not in own.names:
+                    rule = f"keep the columns {', '.join((layout.time, *layout.key))}"
+                    raise InputError(must("partial and merge", rule, own.names, f"return {name} too"))
+        return own if self.operator is None else self.operator.output(own, layout)
+
+    def ready(self, punctuation_us: int) -> int:
+        """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
+        if self.align_us is None or punctuation_us == FOREVER_US:
+            return punctuation_us
+        return (punctuation_us + 1) // self.align_us * self.align_us - 1
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "strategy": self.name,
+            "latencies_us": self.latencies_us,
+            "operator": None if self.operator is None else self.operator.describe(),
+            "returns": None if self.returns is None else str(self.returns),
+            "align_us": self.align_us,
+        }
+
+
+class _Ordered(Machine):
+    def __init__(self, settings: Ordered, store: ChunkStore, layout: Layout) -> None:
+        super().__init__(store, layout)
+        self._settings = settings
+        self._latencies_us = settings.latencies_us
+
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
+        too_late = tier == len(self._latencies_us)
+        if too_late.any():
+            yield from refused(batch, too_late, punctuation_us, timeline)
+        came = {number: batch.filter(tier == number).sorted() for number in np.unique(tier[~too_late]).tolist()}
+        yield from self._move(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
+        check_held(self.held, self._settings.max_held)
+
+    def finish(self) -> Iterator[Output]:
+        yield from self._move({}, [FOREVER_US] * len(self._latencies_us))
+
+    def _move(self, came: dict[int, EventBatch], punctuations_us: list[int]) -> Iterator[Output]:
+        """Tier by tier, give what has been passed, and move it on to the next tier."""
+        moved: EventBatch | None = None
+        for number, punctuation_us in enumerate(punctuations_us):
+            store, last = self.store.part(number, len(punctuations_us)), number + 1 == len(punctuations_us)
+            tier = _Tier(self._settings, store, self.layout)
+            moved = tier.release(came.get(number), moved, self._settings.ready(punctuation_us))
+            rows, change = tier.given(moved, self._settings.ready(punctuation_us), last=last)
+            if rows is not None and rows.num_rows:
+                pane = Pane.ON_TIME if last else Pane.EARLY
+                yield Output(Lane.DOWN, rows, change, pane, last, number + 1)
+
+
+class _Tier:
+    """One tier: its own events, what came from the tier before, and the operator, each in a part of its store."""
+
+    def __init__(self, settings: Ordered, store: ChunkStore, layout: Layout) -> None:
+        own, before, operator = (store.part(number, 3) for number in range(3))
+        self._settings = settings
+        self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)
+        self._fresh, self._moved = KeptRuns(own, layout), KeptRuns(before, self._layout)
+        self._operator = None if settings.operator is None else settings.operator.build(operator, self._layout)
+
+    def release(self, came: EventBatch | None, moved: EventBatch | None, ready_us: int) -> EventBatch | None:
+        """The rows of the tier up to a time, in order."""
+        fresh = self._fresh.release(came, ready_us)
+        if fresh is not None:
+            fresh = self._changed(self._settings.partial, fresh, "partial")
+        known = self._moved.release(None if moved is None else _marked(moved, 0), ready_us)
+        parts = [
+            part for part in (None if fresh is None else _marked(fresh, 1), known) if part is not None and len(part)
+        ]
+        if not parts:
+            return None
+        together = merge_events(parts)
+        if self._settings.merge is None:
+            return together
+        return _marked(self._changed(self._settings.merge, together, "merge"), 0)
+
+    def given(
+        self, rows: EventBatch | None, ready_us: int, *, last: bool
+    ) -> tuple[pa.RecordBatch | None, npt.NDArray[np.int8] | None]:
+        """What the tier's answer is, and how it changes things: an early answer of an operator changes nothing yet."""
+        own = None if rows is None else rows.user_rows
+        if self._operator is not None:
+            own, _ = self._operator.push(own, ready_us)
+        if own is None or (rows is None and self._operator is None):
+            return None, None
+        if self._operator is None and self._settings.merge is None and rows is not None:
+            return own, rows.rows.column(FRESH).to_numpy().astype(np.int8)
+        return own, np.full(own.num_rows, int(last), dtype=np.int8)
+
+    def _changed(self, function: Function | None, events: EventBatch, name: str) -> EventBatch:
+        """What the user's function makes of events."""
+        returns = self._settings.returns
+        if function is None or returns is None:
+            return events
+        given = function(events.user_rows)
+        if not isinstance(given, pa.RecordBatch) or given.schema.names != returns.names:
+            got = given.schema.names if isinstance(given, pa.RecordBatch) else type(given).__name__
+            rule = f"return a RecordBatch with {', '.join(returns.names)}"
+            raise InputError(must(name, rule, got, "or change what `returns` says"))
+        ticks = pa.array(np.zeros(given.num_rows, dtype=np.int64))
+        rows = widened(given.cast(returns)).append_column(TICK_FIELD, ticks)
+        return EventBatch(rows, self._layout).sorted()
+
+
+def _marked(events: EventBatch, fresh: int) -> EventBatch:
+    """The same events, all fresh or none."""
+    marks = pa.array(np.full(len(events), fresh, dtype=np.int8))
+    return EventBatch(events.without(FRESH).rows.append_column(FRESH, marks), events.layout)

@@ -1,0 +1,88 @@
+"""Panes that wait for their time: partial results in a store, until a punctuation closes them and completes windows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.chunks import CROWD, Chunk, ChunkStore
+from latecomer.windows.folding import PANE, Folding, panes_of
+from latecomer.windows.slide import RUNS as SLIDER_RUNS
+from latecomer.windows.slide import Slider
+from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
+
+RUNS = 1 + SLIDER_RUNS  # of a store
+
+
+class Closed(NamedTuple):
+    """The panes that a punctuation has passed, and the windows that are complete now, as what they are made of."""
+
+    panes: pa.RecordBatch | None
+    windows: pa.RecordBatch | None
+
+
+class Panes:
+    """Partial results by pane, in the runs of a store from `first_run` on."""
+
+    def __init__(self, folding: Folding, window: Window, store: ChunkStore, first_run: int = 0) -> None:
+        self._folding, self._window = folding, window
+        self._store, self._run = store, first_run
+
+    def close(self, arrived: list[pa.RecordBatch], punctuation_us: int) -> Closed:
+        """Take partial results in, and give those of the panes that are passed."""
+        last_pane = last_pane_of(punctuation_us, self._window)
+        closed = self._passed(arrived, last_pane)
+        if self._window.panes == 1:
+            return Closed(closed, closed)
+        slider = Slider(self._folding, self._window, self._store, self._run + 1)
+        return Closed(closed, slider.close(closed, last_pane))
+
+    def _passed(self, arrived: list[pa.RecordBatch], last_pane: int) -> pa.RecordBatch | None:
+        """The partial results of the panes up to one; the others are kept."""
+        last_us = last_pane * self._window.pane_us
+        waiting = [chunk for chunk in self._store.chunks if chunk.run == self._run]
+        passed = [chunk for chunk in waiting if chunk.ts_min_us <= last_us]
+        tables = [*self._store.take(passed), *arrived]
+        if not tables:
+            return None
+        table = self._folding.merge(tables)
+        cut = int(np.searchsorted(panes_of(table), last_us, side="right"))
+        self._keep(table.slice(cut))
+        self._unite([chunk for chunk in waiting if chunk.ts_min_us > last_us])
+        return table.slice(0, cut) if cut else None
+
+    def _unite(self, waiting: list[Chunk]) -> None:
+        """Many small chunks become one."""
+        small = {(chunk.run, chunk.number) for crowd in self._store.crowds() for chunk in crowd}
+        chosen = [chunk for chunk in waiting if (chunk.run, chunk.number) in small]
+        if len(chosen) >= CROWD:
+            self._keep(self._folding.merge(list(self._store.take(chosen))))
+
+    def _keep(self, table: pa.RecordBatch) -> None:
+        if table.num_rows:
+            self._store.append(table, panes_of(table), self._run)
+
+
+def last_pane_of(punctuation_us: int, window: Window) -> int:
+    """The number of the last pane that a punctuation has passed."""
+    return (punctuation_us + 1) // window.pane_us - 1
+
+
+def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> pa.RecordBatch:
+    """What the user sees of windows, `_lc_pane` being their start."""
+    start, keys = table.column(PANE), folding.keys
+    end = pa.array(panes_of(table) + window.size_us).view(start.type)
+    names = [WINDOW_START, WINDOW_END, *keys, *(aggregate.name for aggregate in folding.aggregates)]
+    columns = [start, end, *(table.column(key) for key in keys), *folding.results(table)]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def results_schema(columns: pa.Schema, time: str, folding: Folding) -> pa.Schema:
+    """The columns of the results, for events with these."""
+    kind = columns.field(time).type
+    fields = [pa.field(name, kind) for name in (WINDOW_START, WINDOW_END)]
+    fields += [columns.field(name) for name in folding.keys]
+    fields += [pa.field(each.name, each.result_type(each.input_type(columns))) for each in folding.aggregates]
+    return pa.schema(fields)

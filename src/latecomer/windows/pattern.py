@@ -1,0 +1,135 @@
+"""A pattern in a stream in order: one thing, and then another within a time, per key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from latecomer.chunks import ChunkStore
+from latecomer.codec import widened
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.events import FOREVER_US, Bools, Int64s, Layout, concat_rows, int64_view, take_rows
+from latecomer.windows.grouping import group_rows
+from latecomer.windows.operators import Given, Operator, Running
+
+FIRST_TIME, THEN_TIME = "first_time", "then_time"
+_TIME, _FIRST, _THEN = "_lc_time", "_lc_first", "_lc_then"
+
+
+@dataclass(frozen=True)
+class Pattern(Operator):
+    """`column` has the value `first`, and after that, at most `within` later, the value `then`, in rows of one key.
+
+    Each row with `then` gives a result if there is a `first` for it: the nearest one before it in the total order.
+    """
+
+    column: str
+    first: Any
+    then: Any
+    within: Duration
+
+    def __post_init__(self) -> None:
+        duration_us(self.within, "within")
+
+    def build(self, store: ChunkStore, layout: Layout) -> Running:
+        return _Matching(self, store, layout)
+
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        if self.column not in columns.names:
+            rule = f"be one of {', '.join(columns.names)}"
+            raise InputError(must("column of pattern", rule, self.column, "check the name"))
+        for value in (self.first, self.then):
+            _scalar(value, columns.field(self.column).type, self.column)
+        times = [pa.field(name, columns.field(layout.time).type) for name in (FIRST_TIME, THEN_TIME)]
+        return pa.schema([*(columns.field(name) for name in layout.key), *times])
+
+    def layout_after(self, layout: Layout) -> Layout:
+        return Layout(THEN_TIME, layout.key)
+
+    def describe(self) -> dict[str, Any]:
+        within_us = duration_us(self.within, "within")
+        values = [repr(self.first), repr(self.then)]
+        return {"operator": "pattern", "column": self.column, "values": values, "within_us": within_us}
+
+
+def _scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    try:
+        return pa.scalar(value, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
+        raise InputError(must(f"value of {column}", f"be a {kind}", value, "give one of that type")) from None
+
+
+class _Matching(Running):
+    """Keeps, per key, the time of the last `first`, as long as a `then` may follow it."""
+
+    def __init__(self, operator: Pattern, store: ChunkStore, layout: Layout) -> None:
+        self._operator, self._store, self._layout = operator, store, layout
+        self._within_us = duration_us(operator.within, "within")
+
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+        parts = list(self._store.take(self._store.chunks))
+        if rows is not None and rows.num_rows:
+            parts.append(self._thinned(rows))
+        table = concat_rows(parts) if parts else None
+        if table is None or table.num_rows == 0:
+            return Given(None, punctuation_us)
+        groups = group_rows([table.column(key) for key in self._layout.key] or [np.zeros(table.num_rows, np.int64)])
+        table = take_rows(table, groups.order)
+        ts_us, is_first, is_then = (self._column(table, name) for name in (_TIME, _FIRST, _THEN))
+        group = np.repeat(groups.starts, groups.sizes)
+        before = _first_before(is_first > 0, group)
+        found = np.flatnonzero((is_then > 0) & (before >= 0) & (ts_us - ts_us[before] <= self._within_us))
+        self._keep(table, group, is_first > 0, punctuation_us)
+        return Given(self._results(table, found, before[found]), punctuation_us)
+
+    def _column(self, table: pa.RecordBatch, name: str) -> Int64s:
+        return int64_view(table.column(name))
+
+    def _thinned(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that matter: key, time, whether it is a `first`, whether it is a `then`."""
+        column = rows.column(self._operator.column)
+        flags = []
+        for value in (self._operator.first, self._operator.then):
+            equal = pc.equal(column, _scalar(value, column.type, self._operator.column))
+            flags.append(equal.fill_null(False).cast(pa.int64()))
+        columns = [*(rows.column(key) for key in self._layout.key), rows.column(self._layout.time), *flags]
+        names = [*self._layout.key, _TIME, _FIRST, _THEN]
+        thin = widened(pa.RecordBatch.from_arrays(columns, names=names))
+        return take_rows(thin, np.flatnonzero(int64_view(flags[0]) | int64_view(flags[1])))
+
+    def _keep(self, table: pa.RecordBatch, group: Int64s, is_first: Bools, punctuation_us: int) -> None:
+        """Keep the last `first` of each key, if a later row may still follow it in time."""
+        places = np.flatnonzero(is_first)
+        last = places[np.append(group[places][1:] != group[places][:-1], True)] if len(places) else places
+        ts_us = self._column(table, _TIME)[last]
+        open_still = ts_us + self._within_us > punctuation_us
+        last = last[open_still][np.argsort(ts_us[open_still], kind="stable")]
+        if len(last) and punctuation_us < FOREVER_US:
+            kept = take_rows(table, last)
+            place = kept.schema.get_field_index(_THEN)
+            kept = kept.set_column(place, _THEN, pa.array(np.zeros(len(last), dtype=np.int64)))
+            self._store.append(kept, self._column(kept, _TIME))
+
+    def _results(self, table: pa.RecordBatch, found: Int64s, before: Int64s) -> pa.RecordBatch | None:
+        """A row per match, in order of time."""
+        if len(found) == 0:
+            return None
+        order = np.argsort(self._column(table, _TIME)[found], kind="stable")
+        found, before = found[order], before[order]
+        keys = take_rows(table.select(list(self._layout.key)), found).columns if self._layout.key else []
+        time = table.select([_TIME])
+        times = [take_rows(time, places).column(0) for places in (before, found)]
+        return pa.RecordBatch.from_arrays([*keys, *times], names=[*self._layout.key, FIRST_TIME, THEN_TIME])
+
+
+def _first_before(is_first: Bools, group_start: Int64s) -> Int64s:
+    """For each row the place of the nearest `first` before it in its group; -1 where there is none."""
+    places = np.where(is_first, np.arange(len(is_first)), -1)
+    nearest: Int64s = np.maximum.accumulate(np.concatenate([[-1], places[:-1]]))
+    nearest[nearest < group_start] = -1
+    return nearest
