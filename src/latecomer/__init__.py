@@ -23,8 +23,9 @@ if TYPE_CHECKING:
         StateError,
     )
     from latecomer.experiments.disorder import generate, generate_preset, profile_path
-    from latecomer.impatience import ImpatienceSorter, Released, Reorder
+    from latecomer.impatience import ImpatienceSorter, Ordered, Released, Reorder, Tiers
     from latecomer.report import to_html
+    from latecomer.spark.asked import Aggregated, App
     from latecomer.spark.counters import read_counters
     from latecomer.spark.disordered import Events, disordered
     from latecomer.spark.generating import preset_frame
@@ -33,10 +34,39 @@ if TYPE_CHECKING:
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
     from latecomer.spark.sinks import Discard, Files
+    from latecomer.windows import (
+        Aggregate,
+        Aggregation,
+        Chain,
+        Operator,
+        Pattern,
+        Session,
+        Step,
+        Window,
+    )
+    from latecomer.windows import Count as count
+    from latecomer.windows import CountDistinct as count_distinct
+    from latecomer.windows import Custom as custom
+    from latecomer.windows import First as first
+    from latecomer.windows import Last as last
+    from latecomer.windows import Max as max
+    from latecomer.windows import Mean as mean
+    from latecomer.windows import Min as min
+    from latecomer.windows import Quantile as quantile
+    from latecomer.windows import Stddev as stddev
+    from latecomer.windows import Sum as sum
+    from latecomer.windows import TopK as top_k
+    from latecomer.windows import Variance as variance
+    from latecomer.windows import WindowFunction as window_function
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregate",
+    "Aggregated",
+    "Aggregation",
+    "App",
+    "Chain",
     "Discard",
     "Events",
     "Files",
@@ -46,28 +76,55 @@ __all__ = [
     "LateError",
     "LatecomerError",
     "LatecomerWarning",
+    "Operator",
     "OrderSensitiveError",
+    "Ordered",
     "PassThrough",
+    "Pattern",
     "Released",
     "Reorder",
     "Result",
+    "Session",
     "StateError",
+    "Step",
+    "Tiers",
+    "Window",
+    "count",
+    "count_distinct",
+    "custom",
     "disordered",
+    "first",
     "generate",
     "generate_preset",
+    "last",
+    "max",
+    "mean",
+    "min",
     "playback",
     "preset",
     "preset_frame",
     "profile",
     "profile_path",
+    "quantile",
     "read_counters",
     "register_playback",
     "session",
+    "stddev",
+    "sum",
     "to_html",
+    "top_k",
+    "variance",
+    "window_function",
 ]
 
 # Names are imported when they are first used: Spark's workers and the command line start without what they don't need.
+# After the colon, the name at home: aggregates are classes, called like Spark's functions.
 _HOMES = {
+    "Aggregate": "windows",
+    "Aggregated": "spark.asked",
+    "Aggregation": "windows",
+    "App": "spark.asked",
+    "Chain": "windows",
     "Discard": "spark.sinks",
     "Events": "spark.disordered",
     "Files": "spark.sinks",
@@ -77,28 +134,50 @@ _HOMES = {
     "LateError": "errors",
     "LatecomerError": "errors",
     "LatecomerWarning": "errors",
+    "Operator": "windows",
     "OrderSensitiveError": "errors",
+    "Ordered": "impatience",
     "PassThrough": "basic",
+    "Pattern": "windows",
     "Released": "impatience",
     "Reorder": "impatience",
     "Result": "spark.result",
+    "Session": "windows",
     "StateError": "errors",
+    "Step": "windows",
+    "Tiers": "impatience",
+    "Window": "windows",
+    "count": "windows:Count",
+    "count_distinct": "windows:CountDistinct",
+    "custom": "windows:Custom",
     "disordered": "spark.disordered",
+    "first": "windows:First",
     "generate": "experiments.disorder",
     "generate_preset": "experiments.disorder",
+    "last": "windows:Last",
+    "max": "windows:Max",
+    "mean": "windows:Mean",
+    "min": "windows:Min",
     "playback": "spark.playback",
     "preset": "disorder.presets",
     "preset_frame": "spark.generating",
     "profile": "spark.profiling",
     "profile_path": "experiments.disorder",
+    "quantile": "windows:Quantile",
     "read_counters": "spark.counters",
     "register_playback": "spark.playback",
     "session": "spark.session",
+    "stddev": "windows:Stddev",
+    "sum": "windows:Sum",
     "to_html": "report",
+    "top_k": "windows:TopK",
+    "variance": "windows:Variance",
+    "window_function": "windows:WindowFunction",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
-    return getattr(import_module(f"latecomer.{_HOMES[name]}"), name)
+    module, _, known_as = _HOMES[name].partition(":")
+    return getattr(import_module(f"latecomer.{module}"), known_as or name)

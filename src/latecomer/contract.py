@@ -131,7 +131,6 @@ class Settings(ABC):
     """What the user asks of a strategy."""
 
     name: ClassVar[str]
-    by_key: ClassVar[bool] = False  # whether all rows of a key must meet in one shard; without a key, all rows
 
     @abstractmethod
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
@@ -153,6 +152,11 @@ class Settings(ABC):
         """The columns of the results, for events with these, the carried ones included."""
         own = [field for field in columns if not field.name.startswith(CARRIED_PREFIX)]
         return pa.schema([*own, *(pa.field(name, kind) for name, kind in self.added().items())])
+
+    @property
+    def by_key(self) -> bool:
+        """Whether all rows of a key must meet in one shard; without a key, all rows."""
+        return False
 
     @property
     def tiers(self) -> int:

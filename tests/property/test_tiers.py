@@ -12,7 +12,21 @@ from latecomer.contract import Lane
 from latecomer.errors import HeldError, InputError
 from latecomer.impatience import Tiers
 from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
-from latecomer.windows import Count, CountDistinct, Custom, First, Last, Max, Mean, Min, Quantile, Sum, TopK, Window
+from latecomer.windows import (
+    Count,
+    CountDistinct,
+    Custom,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Quantile,
+    Sum,
+    TopK,
+    Variance,
+    Window,
+)
 from tests.naive import Keyed, tier_of, tiers
 
 ASKED = (Count(), Sum("id"), Min("id"), Max("id"))
@@ -34,6 +48,13 @@ def test_tiers_keep_the_five_invariants(window: Window, latencies: tuple[str, ..
 def test_all_aggregates_keep_the_five_invariants() -> None:
     aggregates = (Mean("id"), First("id"), Last("id"), CountDistinct("source"), TopK("source"), Quantile("id"))
     check_machine(Tiers(("1 ms", "30 ms"), WINDOWS[0], aggregates), runs=3, events=100)
+
+
+def test_sums_of_floats_are_voided_as_they_were_given() -> None:
+    asked = Tiers(("1 ms", "30 ms", "5 s"), Window("120 ms", "10 ms"), (Variance("id"), Mean("id")))
+    for seed in range(4):
+        stream = random_stream(seed, 100)
+        run_machine(asked, stream, cuts=_between_ticks(stream)[::9]).results()
 
 
 @given(

@@ -122,6 +122,40 @@ def pacing(
 
 
 @app.command()
+def window(
+    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
+    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
+    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    json: JsonOption = None,
+) -> None:
+    """How fast hopping windows are on Spark, against Spark's own (about 15 minutes)."""
+    from latecomer.experiments.window import WindowBench, run
+
+    check_writable(json)
+    _check_batches(rows, batch, rounds)
+    with working("bench window") as tell:
+        report = run(WindowBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def tiers(
+    events: EventsOption = 20_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often every form runs.")] = 3,
+    seed: SeedOption = 0,
+    json: JsonOption = None,
+) -> None:
+    """What several latencies at once cost and save: the paper's Q1 to Q4 on both logs (about 20 minutes)."""
+    from latecomer.experiments.tiers import TiersBench, run
+
+    check_writable(json)
+    with working("bench tiers") as tell:
+        report = run(TiersBench(events, rounds, seed), tell)
+    _finish(report, json)
+
+
+@app.command()
 def sort(
     events: EventsOption = 20_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How often the faster competitors run.")] = 3,

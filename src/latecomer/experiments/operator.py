@@ -74,9 +74,14 @@ def run(settings: OperatorBench, tell: Callable[[str], None]) -> Report:
 
 
 def write_files(
-    folder: Path, settings: OperatorBench, shards: int, late: float = 0.1, longest_us: int = 2_000_000
+    folder: Path,
+    settings: OperatorBench,
+    shards: int,
+    late: float = 0.1,
+    longest_us: int = 2_000_000,
+    apart_us: int = 1_000,
 ) -> Path:
-    """Rows a millisecond apart, a share of them up to `longest_us` late; several files make up a micro-batch."""
+    """Rows evenly apart, a share of them up to `longest_us` late; several files make up a micro-batch."""
     target = folder / "events"
     target.mkdir()
     rng = np.random.default_rng(settings.seed)
@@ -85,7 +90,7 @@ def write_files(
         position = np.arange(number * size, (number + 1) * size)
         delay = np.where(rng.random(size) < late, rng.integers(0, longest_us, size), 0)
         columns = {
-            "ts": pa.array(START_US + position * 1_000 - delay, pa.timestamp("us", "UTC")),
+            "ts": pa.array(START_US + position * apart_us - delay, pa.timestamp("us", "UTC")),
             "key": pa.array(rng.integers(0, settings.keys, size), pa.int32()),
             "value": pa.array(rng.random(size)),
         }

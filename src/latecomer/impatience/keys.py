@@ -12,6 +12,8 @@ from latecomer.impatience.runs import Packing
 
 ROW = 4_096  # so many keys at once are sorted fastest, being near
 LOOK = 64  # times are looked over in pieces of so many
+SPREAD_FROM = 4_000_000  # so many keys are spread over stretches of time before they are sorted
+_MOST_STRETCHES = 11  # bits; more than so many places at once cannot be written to without missing the cache
 MOST_MOVES = 2  # where stitching moves a key more often on average, sorting all of them is faster
 
 
@@ -70,6 +72,35 @@ def pack_keys(ts_us: Int64s, first: int, packing: Packing) -> Int64s:
 def _pack_keys(ts_us: Int64s, first: int, packing: Packing, keys: Int64s) -> None:
     for i in range(len(ts_us)):
         keys[i] = ((ts_us[i] - packing.base_us) << packing.bits) | (first + i)
+
+
+def spread_keys(ts_us: Int64s, first: int, packing: Packing, span: Span) -> Int64s:
+    """Times, numbered from `first` on, as packed keys in order: by stretches of time, each of which is sorted then."""
+    width = (span.high_us - span.low_us).bit_length()
+    shift = max(0, width - min(_MOST_STRETCHES, (len(ts_us) // ROW).bit_length()))
+    stops = np.zeros((span.high_us - span.low_us >> shift) + 1, dtype=np.int64)
+    _count_stretches(ts_us, span.low_us, shift, stops)
+    stops = np.cumsum(stops)
+    starts = np.concatenate([[0], stops[:-1]])
+    keys = np.empty_like(ts_us)
+    _spread(ts_us, first, packing, span.low_us, shift, starts.copy(), keys)
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        keys[start:stop].sort()
+    return keys
+
+
+@bare_kernel
+def _count_stretches(ts_us: Int64s, low_us: int, shift: int, counts: Int64s) -> None:
+    for i in range(len(ts_us)):
+        counts[np.uint64((ts_us[i] - low_us) >> shift)] += 1
+
+
+@bare_kernel
+def _spread(ts_us: Int64s, first: int, packing: Packing, low_us: int, shift: int, places: Int64s, keys: Int64s) -> None:
+    for i in range(len(ts_us)):
+        stretch = np.uint64((ts_us[i] - low_us) >> shift)
+        keys[np.uint64(places[stretch])] = ((ts_us[i] - packing.base_us) << packing.bits) | (first + i)
+        places[stretch] += 1
 
 
 def sort_keys(keys: Int64s, local: bool) -> None:

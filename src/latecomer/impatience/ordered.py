@@ -30,8 +30,8 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout
 from latecomer.impatience.kept import KeptRuns
+from latecomer.impatience.latencies import check_latencies, latencies_in_us, tiers_of
 from latecomer.impatience.merging import merge_events
-from latecomer.impatience.tiers import check_latencies, latencies_in_us, tiers_of
 from latecomer.progress import Timeline
 from latecomer.windows.folding import FRESH
 from latecomer.windows.operators import Operator
@@ -57,7 +57,6 @@ class Ordered(Settings):
     align_us: int | None = None
     max_held: int | None = None
     name: ClassVar[str] = "ordered"
-    by_key: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
@@ -69,6 +68,10 @@ class Ordered(Settings):
     def latencies_us(self) -> list[int]:
         """The latencies in microseconds."""
         return latencies_in_us(self.latencies)
+
+    @property
+    def by_key(self) -> bool:
+        return self.operator is not None or self.merge is not None
 
     @property
     def tiers(self) -> int:

@@ -21,7 +21,7 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.impatience.arguments import as_bytes, check_span, latency_of, payload_of, plain, punctuation_of, times_of
-from latecomer.impatience.keys import Span, look_over, pack_keys, sort_keys
+from latecomer.impatience.keys import SPREAD_FROM, Span, look_over, pack_keys, sort_keys, spread_keys
 from latecomer.impatience.pile import Pile
 from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.impatience.release import ANY_MOVES, MOST_MOVES, Switches
@@ -238,10 +238,13 @@ class ImpatienceSorter:
         """Events that are not too late, as packed keys in order."""
         if len(late) and self._late is Late.ADJUST:
             ts_us = np.maximum(ts_us, pile.floor_us + 1)
+        local = span.local(len(ts_us))
+        if len(ts_us) >= SPREAD_FROM and not local and len(late) == 0:
+            return spread_keys(ts_us, first, pile.packing, span)
         keys = pack_keys(ts_us, first, pile.packing)
         if len(late) and self._late is not Late.ADJUST:
             keys = np.delete(keys, late)
-        sort_keys(keys, span.local(len(keys)))
+        sort_keys(keys, local)
         return keys
 
     def _cut(self, pile: Pile, keys: Int64s, first: int, payload: Cells | None, punctuation_us: int) -> Released:

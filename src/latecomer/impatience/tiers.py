@@ -17,41 +17,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
-from latecomer.durations import Duration, duration_us
+from latecomer.contract import Machine, Output, Settings, check_held, check_max_held, refused
+from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, equal_rows, take_rows
+from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
+from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, tiers_of, told
+from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
-from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Window, check_aggregates
-from latecomer.windows.folding import FRESH, PANE, Folding, freshness
+from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session, Window, check_aggregates
+from latecomer.windows.folding import FRESH, PANE, Folding, freshness, panes_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.panes import RUNS, Panes, last_pane_of, results_schema, window_results
-
-_GIVEN, _SAME, _VOID = 1, 0, -1
 
 
 @dataclass(frozen=True)
 class Tiers(Settings):
     """Aggregates per key and window, answered once for each latency.
 
-    latencies: increasing. window: tumbling or hopping windows. aggregates: what to say of each.
+    latencies: increasing. window: tumbling or hopping windows, or sessions. aggregates: what to say of each.
     max_held: the most partial results one shard may hold; past it the query stops with an error.
     """
 
     latencies: tuple[Duration, ...]
-    window: Window
+    window: Window | Session
     aggregates: tuple[Aggregate, ...]
     max_held: int | None = None
     name: ClassVar[str] = "tiers"
-    by_key: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
@@ -67,18 +64,26 @@ class Tiers(Settings):
         return latencies_in_us(self.latencies)
 
     @property
+    def by_key(self) -> bool:
+        return True
+
+    @property
     def tiers(self) -> int:
         return len(self.latencies)
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
-        return _Tiers(self, store, layout)
+        if isinstance(self.window, Session):
+            return SessionTiers(self, self.window, store, layout)
+        return _Tiers(self, self.window, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         window = self.window
+        if isinstance(window, Session):
+            return most_held_sessions(window, accepted_ts_us, self.punctuation(timeline))
         last_us = last_pane_of(self.punctuation(timeline), window) * window.pane_us
         if window.panes == 1:
             return int((accepted_ts_us > last_us).sum())
-        each = 1 + len(self.latencies) * (window.panes + 2)
+        each = 1 + 2 * len(self.latencies) * (window.panes + 2)
         return each * int((accepted_ts_us > last_us - 2 * window.size_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
@@ -89,46 +94,20 @@ class Tiers(Settings):
         return results_schema(columns, layout.time, Folding(layout.key, self.aggregates))
 
     def describe(self) -> dict[str, Any]:
-        window = self.window
         return {
             "strategy": self.name,
             "latencies_us": self.latencies_us,
-            "window_us": [window.size_us, window.advance_us],
+            "window": self.window.describe(),
             "aggregates": [aggregate.describe() for aggregate in self.aggregates],
         }
 
 
-def check_latencies(latencies: tuple[Duration, ...]) -> None:
-    """Refuse latencies that are none, or not increasing."""
-    if not latencies:
-        raise InputError(must("tiers", "be given at least one latency", "none", "e.g. tiers('1 s', '1 min')"))
-    values = latencies_in_us(latencies)
-    for before, after in pairwise(values):
-        if after <= before:
-            raise InputError(must("latencies", "increase", latencies, "give each once, the shortest first"))
-
-
-def latencies_in_us(latencies: tuple[Duration, ...]) -> list[int]:
-    """Latencies in microseconds."""
-    return [duration_us(latency, "latency") for latency in latencies]
-
-
-def tiers_of(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> tuple[Int64s, Int64s]:
-    """For each event the first tier whose latency it keeps, one past the last if none; and the last punctuation."""
-    tier = np.zeros(len(batch), dtype=np.int64)
-    punctuation_us = tier
-    for latency_us in latencies_us:
-        punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
-        tier += batch.ts_us <= punctuation_us
-    return tier, punctuation_us
-
-
 class _Tiers(Machine):
-    def __init__(self, settings: Tiers, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, settings: Tiers, window: Window, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
         self._latencies_us = settings.latencies_us
-        self._window = settings.window
+        self._window = window
         self._folding = Folding(layout.key, settings.aggregates)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
@@ -154,38 +133,42 @@ class _Tiers(Machine):
             arrived = [table for table in (came.get(tier), moved) if table is not None]
             panes = Panes(self._folding, self._window, self.store, RUNS * tier)
             closed = panes.close(arrived, punctuation_us)
-            if closed.windows is not None:
-                yield from self._answers(tier, closed.windows)
-            moved = None
-            if closed.panes is not None and tier + 1 < len(punctuations_us):
-                moved = self._folding.merge([freshness(closed.panes, 0)])
+            moved = None if closed is None else self._folding.merge([freshness(closed, 0)])
+            windows = panes.slide(None if closed is None or moved is None else _both(closed, moved), punctuation_us)
+            if windows is not None:
+                yield from self._answers(tier, windows)
 
     def _answers(self, tier: int, windows: pa.RecordBatch) -> Iterator[Output]:
         """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
-        folding, final = self._folding, tier + 1 == len(self._latencies_us)
+        folding, place = self._folding, (tier, len(self._latencies_us))
         groups = folding.groups(windows, (PANE,))
-        now = self._results(folding.reduced(windows, groups))
-        known = np.flatnonzero(windows.column(FRESH).to_numpy() == 0)
-        if len(known) == 0:
-            pane = Pane.REVISED if tier else Pane.ON_TIME if final else Pane.EARLY
-            yield Output(Lane.DOWN, now, _changes(_GIVEN, now), pane, final, tier + 1)
-            return
-        number = groups.spread(np.arange(len(groups)))[known]
-        before = group_rows([number])
-        old = self._results(folding.reduced(take_rows(windows, known), before))
-        standing = number[before.firsts]
-        same = equal_rows(old, take_rows(now, standing))
-        another = np.ones(len(groups), dtype=np.bool_)
-        another[standing[same]] = False
-        for rows, chosen, change in ((old, ~same, _VOID), (now, another, _GIVEN), (now, ~another, _SAME)):
-            if chosen.any():
-                rows = take_rows(rows, np.flatnonzero(chosen))
-                pane = Pane.ON_TIME if change == _SAME else Pane.REVISED
-                yield Output(Lane.DOWN, rows, _changes(change, rows), pane, final, tier + 1)
+        number, fresh = groups.spread(np.arange(len(groups))), windows.column(FRESH).to_numpy()
+        now, _ = self._results(windows, number, np.flatnonzero(fresh == 1))
+        another = np.ones(now.num_rows, dtype=np.bool_)
+        known = np.flatnonzero(fresh == 0)
+        if len(known):
+            old, standing = self._results(windows, number, known)
+            same = equal_rows(old, take_rows(now, standing))
+            another[standing[same]] = False
+            yield from told(place, old, VOID, ~same)
+        yield from told(place, now, GIVEN, another)
+        yield from told(place, now, SAME, ~another)
 
-    def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        return window_results(self._folding, self._window, table)
+    def _results(self, windows: pa.RecordBatch, number: Int64s, chosen: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+        """What the user sees of the windows that some rows make up, and the numbers of those."""
+        groups = group_rows([number[chosen]])
+        table = self._folding.reduced(take_rows(windows, chosen), groups)
+        return window_results(self._folding, self._window, table), number[chosen][groups.firsts]
 
 
-def _changes(change: int, rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
-    return np.full(rows.num_rows, change, dtype=np.int8)
+def _both(closed: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
+    """What the tiers before said of panes, as not fresh, and what is to be said now, as fresh.
+
+    Two whole versions, not one and what was added: the next tier computes from `now` what it has to void, and sums of
+    floats must come out the same to the bit.
+    """
+    known = np.flatnonzero(closed.column(FRESH).to_numpy() == 0)
+    if len(known) == 0:
+        return freshness(now, 1)
+    both = concat_rows([take_rows(closed, known), freshness(now, 1)])
+    return take_rows(both, np.argsort(panes_of(both), kind="stable"))

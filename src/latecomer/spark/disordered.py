@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -22,8 +23,9 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.impatience import Reorder
-from latecomer.spark.aggregated import Aggregated
+from latecomer.impatience.ordered import Function
 from latecomer.spark.align import window_start
+from latecomer.spark.asked import Aggregated, App
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import Step, columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
@@ -31,7 +33,7 @@ from latecomer.spark.planner import Planner
 from latecomer.spark.refusals import refusal
 from latecomer.spark.result import Result
 from latecomer.spark.shards import check_shards
-from latecomer.windows import WINDOW_START, Aggregate, Window
+from latecomer.windows import WINDOW_START, Aggregate, Operator, Session, Window
 
 
 def disordered(
@@ -128,6 +130,11 @@ class Events:
         """
         return self._aligned(size, advance, window_step("hopping", size, advance))
 
+    def session(self, gap: Duration) -> Events:
+        """Windows of one key that last until no event comes for `gap`; to be asked with `aggregate`."""
+        self._check_no_window("session")
+        return self._after(Step("session", f"until nothing comes for {gap}"), window=Session(gap))
+
     def pass_through(self) -> Result:
         """Give every event as it comes."""
         return self.apply(PassThrough())
@@ -144,6 +151,8 @@ class Events:
         max_held: the most events one shard may hold; past it the query stops with an error.
         """
         window = self._declared.window
+        if isinstance(window, Session):
+            raise InputError(must("reorder", "be given no sessions", "session", "call .aggregate(...) on sessions"))
         align_us = None if window is None else window.advance_us
         return self.apply(Reorder(latency, late, max_held, align_us, total))
 
@@ -151,9 +160,27 @@ class Events:
         """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
         window = self._declared.window
         if window is None:
-            advice = "call .tumbling(size) or .hopping(size, advance) before"
+            advice = "call .tumbling(size), .hopping(size, advance) or .session(gap) before"
             raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
         return Aggregated(self._declared, window, aggregates)
+
+    def app(self, operator: Operator) -> App:
+        """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
+        if not isinstance(operator, Operator):
+            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain((lc.Aggregation(...), ...))"))
+        return App(self._declared, operator)
+
+    def tiers(
+        self,
+        *latencies: Duration,
+        partial: Function | None = None,
+        merge: Function | None = None,
+        returns: pa.Schema | None = None,
+        max_held: int | None = None,
+    ) -> Result:
+        """Give events in order once for each latency, or what your own functions make of them: see `App.tiers`."""
+        asked = App(self._declared, None)
+        return asked.tiers(*latencies, partial=partial, merge=merge, returns=returns, max_held=max_held)
 
     def apply(self, settings: Settings) -> Result:
         """Run any strategy."""
@@ -180,8 +207,7 @@ class Events:
     def _aligned(self, size: Duration, advance: Duration, step: Step) -> Events:
         """Add the start of the window, from the time the stream was declared with."""
         found, declared = Window(size, advance), self._declared
-        if declared.window is not None:
-            raise InputError(must(step.word, "be the only window", "a second one", "group by it after the sort"))
+        self._check_no_window(step.word)
         if WINDOW_START in [name.lower() for name in declared.columns]:
             advice = "rename it before, or select it away"
             raise InputError(must(f"columns before {step.word}", f"not be named {WINDOW_START}", WINDOW_START, advice))
@@ -189,6 +215,10 @@ class Events:
         df = declared.df.withColumn(WINDOW_START, start)
         columns, intact = (*declared.columns, WINDOW_START), declared.intact | {WINDOW_START}
         return self._after(step, df=df, columns=columns, intact=intact, window=found)
+
+    def _check_no_window(self, word: str) -> None:
+        if self._declared.window is not None:
+            raise InputError(must(word, "be the only window", "a second one", "group by it after the sort"))
 
     def _chosen(self, column: str | Column) -> list[str | Column]:
         """What to select for one argument of `select`."""

@@ -26,7 +26,7 @@ from latecomer.spark.schema import check_columns, nullable
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
 from latecomer.spark.unpack import DownPlan
-from latecomer.windows import WINDOW_START
+from latecomer.windows import WINDOW_START, Window
 
 
 class Planner:
@@ -93,8 +93,9 @@ class Planner:
         if not isinstance(settings, Reorder):
             return None
         window = None
-        if settings.late == Late.ADJUST and self._declared.window and WINDOW_START in self._declared.intact:
-            window = WINDOW_START, self._declared.window.advance_us
+        declared = self._declared.window
+        if settings.late == Late.ADJUST and isinstance(declared, Window) and WINDOW_START in self._declared.intact:
+            window = WINDOW_START, declared.advance_us
         if not settings.total and window is None:
             return None
         return DownPlan(layout, settings.total, window)

@@ -9,9 +9,10 @@ from latecomer.errors import OrderSensitiveError, must
 STRATEGIES = {
     "reorder(latency=...)": "wait, then give rows in event-time order",
     "aggregate(...).tiers(...)": "answer windowed questions early, and better later",
+    "app(...).tiers(...)": "run operators on rows in order, with several latencies",
     "pass_through()": "give rows as they come",
 }
-STEPS = ("where", "select", "with_columns", "tumbling", "hopping")
+STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")
 
 # What needs order, and how it is called on a result's `.down`.
 _ORDER_SENSITIVE = {
@@ -19,7 +20,7 @@ _ORDER_SENSITIVE = {
     **dict.fromkeys(("groupBy", "groupby", "group_by"), "groupBy(...)"),
     **dict.fromkeys(("drop_duplicates", "dropDuplicates"), "dropDuplicates(...)"),
     **dict.fromkeys(("rank", "row_number", "lag", "lead", "over"), "select(...)"),
-    **dict.fromkeys(("scan", "pattern", "app"), "mapInArrow(...)"),
+    **dict.fromkeys(("scan", "pattern"), "mapInArrow(...)"),
     **{
         name: f"{name}(...)"
         for name in (

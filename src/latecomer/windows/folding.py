@@ -56,22 +56,25 @@ class Folding:
     def partials(
         self, rows: pa.RecordBatch, time: str, pane_us: int, part: Int64s | None = None
     ) -> list[tuple[int, pa.RecordBatch]]:
-        """Partial results of events, all fresh; with `part`, one table for each part of the rows, by number."""
-        ts_us = int64_view(rows.column(time))
-        pane = floor_times(ts_us, pane_us)
+        """Partial results of events by pane; with `part`, one table for each part of the rows, by number."""
+        pane = floor_times(int64_view(rows.column(time)), pane_us)
         parts = [] if part is None else [part]
         groups = group_rows([*parts, pane // pane_us, *(rows.column(key) for key in self.keys)])
-        firsts = groups.firsts
-        fields, columns = self._key_columns(rows, firsts)
-        starts = pa.array(pane[firsts]).view(rows.schema.field(time).type)
-        fields = [pa.field(PANE, starts.type), _FRESH_FIELD, *fields]
-        columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8)), *columns]
+        table = self.fold(rows, time, pane, groups)
+        return [(0, table)] if part is None else split_parts(table, part[groups.firsts])
+
+    def fold(self, rows: pa.RecordBatch, time: str, start_us: Int64s, groups: Groups) -> pa.RecordBatch:
+        """Partial results of groups of events, all fresh; they start when the first event of each does."""
+        ts_us, firsts = int64_view(rows.column(time)), groups.firsts
+        keys = take_rows(rows.select(list(self.keys)), firsts) if self.keys else None
+        starts = pa.array(start_us[firsts]).view(rows.schema.field(time).type)
+        fields = [pa.field(PANE, starts.type), _FRESH_FIELD, *(keys.schema if keys is not None else ())]
+        columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8)), *(keys.columns if keys is not None else ())]
         for number, aggregate in enumerate(self.aggregates):
             states = aggregate.partial(_values(rows, aggregate), ts_us, groups)
             fields += [pa.field(state_name(number, place), state.type) for place, state in enumerate(states)]
             columns += states
-        table = widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
-        return [(0, table)] if part is None else _split(table, part[firsts])
+        return widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
     def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (PANE, FRESH)) -> pa.RecordBatch:
         """One row per key and whatever else rows are told apart by; other columns keep the first row's value."""
@@ -105,10 +108,6 @@ class Folding:
             found[int(name.removeprefix("_lc_state").split("_")[0])].append(column)
         return found
 
-    def _key_columns(self, rows: pa.RecordBatch, positions: Int64s) -> tuple[list[pa.Field], list[pa.Array]]:
-        chosen = rows.select(list(self.keys))
-        return list(chosen.schema), list(take_rows(chosen, positions).columns) if self.keys else []
-
 
 def _values(rows: pa.RecordBatch, aggregate: Aggregate) -> pa.Array:
     """The column that an aggregate reads; several as one of structs."""
@@ -118,7 +117,7 @@ def _values(rows: pa.RecordBatch, aggregate: Aggregate) -> pa.Array:
     return rows.column(aggregate.column) if aggregate.column is not None else rows.column(0)
 
 
-def _split(table: pa.RecordBatch, part: Int64s) -> list[tuple[int, pa.RecordBatch]]:
+def split_parts(table: pa.RecordBatch, part: Int64s) -> list[tuple[int, pa.RecordBatch]]:
     """Tables of the parts, which stand one after the other."""
     places = np.flatnonzero(np.diff(part)) + 1
     bounds = [0, *places.tolist(), len(part)]

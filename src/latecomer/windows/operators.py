@@ -77,10 +77,9 @@ class Aggregation(Operator):
         return Layout(WINDOW_START, layout.key)
 
     def describe(self) -> dict[str, Any]:
-        window = self.window
         return {
             "operator": "aggregation",
-            "window_us": [window.size_us, window.advance_us],
+            "window": self.window.describe(),
             "aggregates": [aggregate.describe() for aggregate in self.aggregates],
         }
 
@@ -96,7 +95,7 @@ class _Aggregating(Running):
         arrived = []
         if rows is not None and rows.num_rows:
             arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.pane_us)]
-        windows = self._panes.close(arrived, punctuation_us).windows
+        windows = self._panes.slide(self._panes.close(arrived, punctuation_us), punctuation_us)
         passed_us = punctuation_us if punctuation_us == FOREVER_US else punctuation_us - self._window.size_us + 1
         if windows is None:
             return Given(None, passed_us)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
 
@@ -16,13 +14,6 @@ from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 RUNS = 1 + SLIDER_RUNS  # of a store
 
 
-class Closed(NamedTuple):
-    """The panes that a punctuation has passed, and the windows that are complete now, as what they are made of."""
-
-    panes: pa.RecordBatch | None
-    windows: pa.RecordBatch | None
-
-
 class Panes:
     """Partial results by pane, in the runs of a store from `first_run` on."""
 
@@ -30,18 +21,9 @@ class Panes:
         self._folding, self._window = folding, window
         self._store, self._run = store, first_run
 
-    def close(self, arrived: list[pa.RecordBatch], punctuation_us: int) -> Closed:
+    def close(self, arrived: list[pa.RecordBatch], punctuation_us: int) -> pa.RecordBatch | None:
         """Take partial results in, and give those of the panes that are passed."""
-        last_pane = last_pane_of(punctuation_us, self._window)
-        closed = self._passed(arrived, last_pane)
-        if self._window.panes == 1:
-            return Closed(closed, closed)
-        slider = Slider(self._folding, self._window, self._store, self._run + 1)
-        return Closed(closed, slider.close(closed, last_pane))
-
-    def _passed(self, arrived: list[pa.RecordBatch], last_pane: int) -> pa.RecordBatch | None:
-        """The partial results of the panes up to one; the others are kept."""
-        last_us = last_pane * self._window.pane_us
+        last_us = last_pane_of(punctuation_us, self._window) * self._window.pane_us
         waiting = [chunk for chunk in self._store.chunks if chunk.run == self._run]
         passed = [chunk for chunk in waiting if chunk.ts_min_us <= last_us]
         tables = [*self._store.take(passed), *arrived]
@@ -52,6 +34,13 @@ class Panes:
         self._keep(table.slice(cut))
         self._unite([chunk for chunk in waiting if chunk.ts_min_us > last_us])
         return table.slice(0, cut) if cut else None
+
+    def slide(self, closed: pa.RecordBatch | None, punctuation_us: int) -> pa.RecordBatch | None:
+        """The windows that closed panes complete, as what they are made of: `_lc_pane` is the start of the window."""
+        if self._window.panes == 1:
+            return closed
+        slider = Slider(self._folding, self._window, self._store, self._run + 1)
+        return slider.close(closed, last_pane_of(punctuation_us, self._window))
 
     def _unite(self, waiting: list[Chunk]) -> None:
         """Many small chunks become one."""

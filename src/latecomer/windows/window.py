@@ -43,6 +43,10 @@ class Window:
         """How many panes a window has."""
         return self.size_us // self.pane_us
 
+    def describe(self) -> dict[str, int]:
+        """What is stored with the state and compared on restart."""
+        return {"size_us": self.size_us, "advance_us": self.advance_us}
+
     @property
     def step(self) -> int:
         """After how many panes the next window begins."""
@@ -62,3 +66,7 @@ class Session:
     def gap_us(self) -> int:
         """The gap in microseconds."""
         return duration_us(self.gap, "gap")
+
+    def describe(self) -> dict[str, int]:
+        """What is stored with the state and compared on restart."""
+        return {"gap_us": self.gap_us}

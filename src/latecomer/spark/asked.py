@@ -1,0 +1,71 @@
+"""Questions asked of a disordered stream, and how long to wait for their answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from latecomer.durations import Duration
+from latecomer.impatience import Ordered, Tiers
+from latecomer.impatience.ordered import Function
+from latecomer.spark.declare import Declared
+from latecomer.spark.planner import Planner
+from latecomer.spark.result import Result
+from latecomer.windows import WINDOW_START, Aggregate, Operator, Session, Window
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """Aggregates per key and window of a disordered stream."""
+
+    _declared: Declared
+    _window: Window | Session
+    _aggregates: tuple[Aggregate, ...]
+
+    def tiers(self, *latencies: Duration, max_held: int | None = None) -> Result:
+        """Answer once for each latency, the shortest first: early answers that get better.
+
+        The answer of a tier has every event that is less late than its latency. `.down` has the answers of all tiers,
+        with the number of the tier; `.tier(i)` those of one; `.changes` what each tier changes in those before it.
+        Partial results are held, not events. max_held: the most of them in one shard; past it the query stops.
+        """
+        settings = Tiers(latencies, self._window, self._aggregates, max_held)
+        return Planner(without_start(self._declared), settings).result()
+
+
+@dataclass(frozen=True)
+class App:
+    """An operator, or a chain of them, that wants events in order."""
+
+    _declared: Declared
+    _operator: Operator | None
+
+    def tiers(
+        self,
+        *latencies: Duration,
+        partial: Function | None = None,
+        merge: Function | None = None,
+        returns: pa.Schema | None = None,
+        max_held: int | None = None,
+    ) -> Result:
+        """Run on the events in order once for each latency, the shortest first.
+
+        A tier has every event that is less late than its latency; `.tier(i)` is what the operator makes of it, or the
+        events themselves where there is no operator. Events are held. With your own functions only what they return is:
+        `partial` from the rows that a tier adds, in order, to rows with the columns `returns`; `merge` from the union
+        of those with what the tiers before it gave, to rows of the same columns. They keep the time and key columns;
+        after `.tumbling(size)` they see whole windows. max_held: the most rows in one shard; past it the query stops.
+        """
+        window = self._declared.window
+        align_us = window.advance_us if isinstance(window, Window) else None
+        settings = Ordered(latencies, self._operator, partial, merge, returns, align_us, max_held)
+        return Planner(without_start(self._declared), settings).result()
+
+
+def without_start(declared: Declared) -> Declared:
+    """The events without the column that a window added: results have their own."""
+    if declared.window is None:
+        return declared
+    columns = tuple(name for name in declared.columns if name != WINDOW_START)
+    return replace(declared, df=declared.df.drop(WINDOW_START), columns=columns)

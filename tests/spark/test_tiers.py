@@ -1,0 +1,197 @@
+"""Windows and tiers on Spark: the answers of Spark's own windows, one query for all tiers, a restart."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import latecomer as lc
+
+
+def _clicks(spark: SparkSession, count: int = 400) -> DataFrame:
+    """Clicks on ads, some of them late; two minutes from the first to the last."""
+    return spark.range(count).selectExpr(
+        "timestamp_micros(1767225600000000 + id * 300000 - if(id % 7 = 3, (id % 5) * 9000000, 0)) AS ts",
+        "concat('ad', id % 3) AS ad",
+        "CAST(if(id % 11 = 0, NULL, id % 13) AS INT) AS price",
+        "CAST(id % 4 AS DOUBLE) AS weight",
+        "id",
+        "timestamp_micros(1767225600000000 + id * 300000) AS received",
+    )
+
+
+def _rows(df: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in df.collect()), key=str)
+
+
+def _asked(df: DataFrame) -> lc.Events:
+    return lc.disordered(df, time="ts", key="ad", arrival="received", shards=2)
+
+
+@pytest.mark.parametrize(("size", "advance"), [("10 seconds", None), ("30 seconds", "10 seconds")])
+def test_windows_are_spark_s_own(spark: SparkSession, size: str, advance: str | None) -> None:
+    df = _clicks(spark)
+    events = _asked(df)
+    windows = events.tumbling(size) if advance is None else events.hopping(size, advance)
+    aggregates = (lc.count(), lc.count("price"), lc.sum("price"), lc.min("price"), lc.max("weight"), lc.mean("price"))
+    more = (lc.variance("price"), lc.stddev("price"), lc.count_distinct("price"), lc.quantile("price", 0.25))
+    mine = windows.aggregate(*aggregates, *more).tiers("1 hour")
+    theirs = df.groupBy(F.window("ts", size, advance), "ad").agg(
+        *(F.count("*"), F.count("price"), F.sum("price"), F.min("price"), F.max("weight"), F.mean("price")),
+        *(F.variance("price"), F.stddev("price"), F.count_distinct("price"), F.percentile("price", 0.25)),
+    )
+    expected = _rows(theirs.select("window.start", "window.end", "ad", *theirs.columns[2:]))
+    found = _rows(mine.tier(1))
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one[:8] == other[:8]
+        assert list(one[8:]) == pytest.approx(list(other[8:]), nan_ok=True)
+
+
+def test_types_and_names_of_results(spark: SparkSession) -> None:
+    result = (
+        _asked(_clicks(spark))
+        .tumbling("1 minute")
+        .aggregate(
+            lc.count(),
+            lc.sum("price"),
+            lc.first("received"),
+            lc.last("ad"),
+            lc.top_k("ad", 2),
+            lc.max("id").alias("newest"),
+        )
+    )
+    down = result.tiers("1 second", "1 minute").down
+    assert {field.name: field.dataType.simpleString() for field in down.schema} == {
+        "window_start": "timestamp",
+        "window_end": "timestamp",
+        "ad": "string",
+        "count": "bigint",
+        "sum_price": "bigint",
+        "first_received": "timestamp",
+        "last_ad": "string",
+        "top_k_ad": "array<struct<value:string,count:bigint>>",
+        "newest": "bigint",
+        "tier": "int",
+    }
+
+
+def test_tiers_get_better_and_the_last_is_complete(spark: SparkSession) -> None:
+    df = _clicks(spark)
+    result = _asked(df).tumbling("10 seconds").aggregate(lc.count()).tiers("1 second", "20 seconds", "1 hour")
+    counts = [sum(row["count"] for row in result.tier(number).collect()) for number in (1, 2, 3)]
+    assert counts[0] < counts[1] < counts[2] == 400
+    down = result.down
+    assert down.where("tier = 2").drop("tier").count() == len(result.tier(2).collect())
+    changes = result.changes
+    standing = changes.groupBy("window_start", "ad", "count").agg(F.sum("change").alias("n")).where("n != 0")
+    assert _rows(standing.select("window_start", "ad", "count")) == _rows(
+        result.tier(3).select("window_start", "ad", "count")
+    )
+    assert {row["pane"] for row in changes.select("pane").distinct().collect()} == {"early", "revised"}
+    assert result.tier(3).count() == df.groupBy(F.window("ts", "10 seconds"), "ad").count().count()
+
+
+def test_one_query_serves_all_tiers_and_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    df = _clicks(spark, 300)
+    pieces = tmp_path / "in"
+    for number, low in enumerate(range(0, 300, 100)):
+        piece = df.where(f"id >= {low} AND id < {low + 100}").coalesce(1)
+        piece.write.mode("append").parquet(str(pieces / f"part={number}"))
+
+    def ask() -> lc.Result:
+        stream = spark.readStream.schema(df.schema).option("maxFilesPerTrigger", 1).parquet(str(pieces / "part=*"))
+        return _asked(stream).hopping("20 seconds", "10 seconds").aggregate(lc.count()).tiers("1 second", "1 minute")
+
+    sinks = {
+        "tier_1": str(tmp_path / "early"),
+        "tier_2": str(tmp_path / "late answers"),
+        "changes": str(tmp_path / "log"),
+    }
+    for _ in range(2):  # the second run finds nothing new, and must change nothing
+        query = ask().start(tmp_path / "out", checkpoint=tmp_path / "c", sinks=sinks, available_now=True)
+        query.awaitTermination()
+    read = spark.read.parquet
+    early, last = read(sinks["tier_1"]).drop("batch"), read(sinks["tier_2"]).drop("batch")
+    down = read(str(tmp_path / "out" / "down"))
+    assert _rows(early) == _rows(down.where("tier = 1").drop("tier", "batch"))
+    closed = [row["window_start"] for row in last.collect()]
+    log = read(sinks["changes"]).where(F.col("window_start").isin(closed))
+    standing = log.groupBy("window_start", "window_end", "ad", "count").agg(F.sum("change").alias("n")).where("n != 0")
+    assert _rows(standing.drop("n")) == _rows(last)
+    truth = df.groupBy(F.window("ts", "20 seconds", "10 seconds"), "ad").count()
+    complete = _rows(truth.select("window.start", "window.end", "ad", "count").where(F.col("start").isin(closed)))
+    assert _rows(last) == complete
+
+
+def test_the_paper_s_two_examples(spark: SparkSession) -> None:
+    clicks = _clicks(spark)
+    per_ad = lc.disordered(clicks.select("ts", "ad", "received"), time="ts", key="ad", arrival="received", shards=2)
+    counts = per_ad.tumbling("1 minute").aggregate(lc.count()).tiers("5 seconds", "1 hour")
+    assert sum(row["count"] for row in counts.tier(2).collect()) == 400
+    users = clicks.selectExpr("ts", "id % 5 AS user", "ad", "received")
+    asked = lc.disordered(users, time="ts", key="user", arrival="received", shards=2)
+    pattern = lc.Pattern("ad", "ad0", "ad1", "1 minute")
+    basic = asked.app(pattern).tiers("5 seconds", "1 hour")
+    columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("user", pa.int64()), ("ad", pa.string())])
+    own = asked.app(pattern).tiers("5 seconds", "1 hour", partial=_needed, merge=_same, returns=columns)
+    expected = _rows(basic.tier(2))
+    assert expected
+    assert _rows(own.tier(2)) == expected
+    assert _rows(own.tier(1)) == _rows(basic.tier(1)) != expected
+
+
+def _needed(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The clicks that a pattern may need."""
+    kept = rows.filter(pc.is_in(rows.column("ad"), value_set=pa.array(["ad0", "ad1"], rows.column("ad").type)))
+    return kept.select(["ts", "user", "ad"])
+
+
+def _same(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.select(["ts", "user", "ad"])
+
+
+def test_events_in_order_per_tier(spark: SparkSession) -> None:
+    result = _asked(_clicks(spark)).tiers("1 second", "1 hour")
+    assert result.tier(2).count() == 400
+    assert 0 < result.tier(1).count() < 400
+    assert result.changes.count() == 400
+    assert set(result.down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier"}
+
+
+def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> None:
+    events = lc.disordered(_clicks(spark), time="ts", arrival="received", shards=2)
+    rows = events.tumbling("1 day").aggregate(lc.count(), lc.quantile("id")).tiers("1 hour").tier(1).collect()
+    assert [(row["count"], row["quantile_id"]) for row in rows] == [(400, 199.5)]
+    assert rows[0]["window_end"] - rows[0]["window_start"] == dt.timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (lambda events: events.aggregate(lc.count()), "be asked of windows"),
+        (lambda events: events.tumbling("1 s").aggregate().tiers("1 s"), "at least one aggregate"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.sum("ad")).tiers("1 s"), "a number type"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.sum("cost")).tiers("1 s"), "be one of ts, ad"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.count()).tiers(), "at least one latency"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.count()).tiers("2 s", "1 s"), "increase"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.count()).tiers("1 s").tier(2), "be from 1 to 1"),
+        (lambda events: events.select("ts").tumbling("1 s").aggregate(lc.count()).tiers("1 s"), "still be there"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("ad")).tiers("1 s"), "different names"),
+        (lambda events: events.app("pattern"), "be given an operator"),
+        (lambda events: events.pass_through().tier(1), "a result of .tiers"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_it_starts(
+    spark: SparkSession, ask: Callable[[lc.Events], object], text: str
+) -> None:
+    events = _asked(_clicks(spark))
+    with pytest.raises(lc.InputError, match=text):
+        ask(events)
