@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latecomer.impatience.keys import ROW, look_over, sort_keys
+from latecomer.impatience.keys import ROW, look_over, pack_keys, sort_keys, spread_keys
+from latecomer.impatience.runs import Packing
 
 
 @pytest.mark.parametrize("reach", [1, 100, ROW, 10 * ROW])
@@ -34,3 +35,12 @@ def test_what_is_sorted_row_by_row_is_local() -> None:
     assert look_over(times).low_us == 0
     assert look_over(times).descents == 1
     assert look_over(times).depth_us >= 5 * ROW - 1
+
+
+@pytest.mark.parametrize("span_us", [0, 1, 1_000, 2**40])
+def test_keys_spread_over_stretches_of_time_are_in_order(span_us: int) -> None:
+    rng = np.random.default_rng(span_us)
+    ts_us = rng.integers(-span_us, span_us + 1, 50_000)
+    packing = Packing(-span_us, 17)
+    keys = spread_keys(ts_us, 5, packing, look_over(ts_us))
+    assert np.array_equal(keys, np.sort(pack_keys(ts_us, 5, packing)))

@@ -12,7 +12,7 @@ from latecomer.impatience.runs import Packing
 
 ROW = 4_096  # so many keys at once are sorted fastest, being near
 LOOK = 64  # times are looked over in pieces of so many
-SPREAD_FROM = 4_000_000  # so many keys are spread over stretches of time before they are sorted
+SPREAD_FROM = 500_000  # so many keys are spread over stretches of time before they are sorted
 _MOST_STRETCHES = 11  # bits; more than so many places at once cannot be written to without missing the cache
 MOST_MOVES = 2  # where stitching moves a key more often on average, sorting all of them is faster
 

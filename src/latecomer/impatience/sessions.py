@@ -1,7 +1,7 @@
 """Sessions: windows that last until a key is silent for a gap, answered once for each latency.
 
 An event goes to the first tier whose latency it keeps, as in `tiers`. The events of a tier and a key that lie closer
-than the gap are folded into a fragment: its first time (`_lc_pane`), its last, and the states of the aggregates. When
+than the gap are folded into a fragment: its first time (`_lc_slice`), its last, and the states of the aggregates. When
 the tier's punctuation has passed a session, the session is given and goes on to the next tier as one row that is not
 fresh; there, late events may lengthen it or join it to others. So the rows that are not fresh in a session that closes
 are what the tier before has said of it. As in Spark, an event at the last time + gap begins a new session.
@@ -41,7 +41,7 @@ from latecomer.impatience.latencies import GIVEN, SAME, VOID, tiers_of, told
 from latecomer.progress import Timeline
 from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session
 from latecomer.windows.aggregates import States
-from latecomer.windows.folding import FRESH, PANE, Folding, freshness, panes_of, split_parts, state_name
+from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of, split_parts, state_name
 from latecomer.windows.grouping import Groups, group_rows
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class SessionTiers(Machine):
 
     def _split(self, tier: int, table: pa.RecordBatch, punctuation_us: int) -> _Fragments | None:
         """Give the fragments of the sessions that have ended, keep the rest, and note when it is due."""
-        begun = panes_of(table) <= punctuation_us  # what begins later cannot join a session that has ended
+        begun = slices_of(table) <= punctuation_us  # what begins later cannot join a session that has ended
         later, mine = (take_rows(table, np.flatnonzero(chosen)) for chosen in (~begun, begun))
         self._keep(later, tier)
         together = concat_rows([mine, *self._open_before(tier, punctuation_us)])
@@ -214,7 +214,7 @@ class SessionTiers(Machine):
         for chunk in self.store.chunks:
             if chunk.run < tier and chunk.ts_min_us <= punctuation_us:
                 table = self.store.read(chunk)
-                yield table.slice(0, int(np.searchsorted(panes_of(table), punctuation_us, side="right")))
+                yield table.slice(0, int(np.searchsorted(slices_of(table), punctuation_us, side="right")))
 
     def _due_us(self, last_us: Int64s) -> int:
         """The first punctuation that can end a session with one of these last times."""
@@ -224,7 +224,7 @@ class SessionTiers(Machine):
         """Fragments that are in one session."""
         owners = self._folding.groups(table, ())
         owner = owners.spread(np.arange(len(owners)))
-        return cut_sessions(owner, panes_of(table), _lasts_of(table), self._gap_us)
+        return cut_sessions(owner, slices_of(table), _lasts_of(table), self._gap_us)
 
     def _unite(self, tier: int) -> None:
         """Many small chunks become one."""
@@ -247,7 +247,7 @@ class SessionTiers(Machine):
 
     def _keep(self, table: pa.RecordBatch, tier: int) -> None:
         if table.num_rows:
-            start_us, order = sort_times(panes_of(table))
+            start_us, order = sort_times(slices_of(table))
             self.store.append(take_rows(table, order), start_us, tier)
 
     def _answers(self, tier: int, closed: _Fragments, sessions: pa.RecordBatch) -> Iterator[Output]:
@@ -265,7 +265,7 @@ class SessionTiers(Machine):
 
     def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """What the user sees of sessions."""
-        folding, start = self._folding, table.column(PANE)
+        folding, start = self._folding, table.column(SLICE)
         end = pa.array(_lasts_of(table) + self._gap_us).view(start.type)
         names = [WINDOW_START, WINDOW_END, *folding.keys, *(aggregate.name for aggregate in folding.aggregates[1:])]
         columns = [start, end, *(table.column(key) for key in folding.keys), *folding.results(table)[1:]]

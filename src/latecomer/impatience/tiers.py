@@ -1,7 +1,7 @@
 """Tiers: one windowed question with several latencies, early answers that get better.
 
-An event goes to the first tier whose latency it keeps. Each tier folds its events into partial results, a row per pane
-and key. When its punctuation has passed a pane, the pane's partial results are united with those of the tiers before,
+An event goes to the first tier whose latency it keeps. Each tier folds its events into partial results, a row per slice
+and key. When its punctuation has passed a slice, the slice's partial results are united with those of the tiers before,
 which gives the tier's answer, and go on to the next tier. So events are never held, only partial results, and each
 event is folded once. Every tier gives an answer; against that of the tier before it is new, another, or the same.
 
@@ -9,7 +9,7 @@ Paper: Impatience (Chandramouli, Goldstein, Li), section V-B.
 
 Invariants
 1. The answer of tier i has exactly the events whose lateness is below latency i.
-2. A partial result waits in one tier at a time: it moves on when its pane closes.
+2. A partial result waits in one tier at a time: it moves on when its slice closes.
 3. Later than the last latency is too late; such events are in the lane `late`.
 """
 
@@ -31,9 +31,9 @@ from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, l
 from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
 from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session, Window, check_aggregates
-from latecomer.windows.folding import FRESH, PANE, Folding, freshness, panes_of
+from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.panes import RUNS, Panes, last_pane_of, results_schema, window_results
+from latecomer.windows.slices import RUNS, Slices, last_slice_of, results_schema, window_results
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Tiers(Settings):
         window = self.window
         if isinstance(window, Session):
             return most_held_sessions(window, accepted_ts_us, self.punctuation(timeline))
-        last_us = last_pane_of(self.punctuation(timeline), window) * window.pane_us
-        if window.panes == 1:
+        last_us = last_slice_of(self.punctuation(timeline), window) * window.slice_us
+        if window.slices == 1:
             return int((accepted_ts_us > last_us).sum())
-        each = 1 + 2 * len(self.latencies) * (window.panes + 2)
+        each = 1 + 2 * len(self.latencies) * (window.slices + 2)
         return each * int((accepted_ts_us > last_us - 2 * window.size_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
@@ -119,7 +119,7 @@ class _Tiers(Machine):
         came: dict[int, pa.RecordBatch] = {}
         if len(batch):
             layout = self.layout
-            came = dict(self._folding.partials(batch.rows, layout.time, self._window.pane_us, tier))
+            came = dict(self._folding.partials(batch.rows, layout.time, self._window.slice_us, tier))
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held)
 
@@ -127,21 +127,21 @@ class _Tiers(Machine):
         yield from self._close({}, [FOREVER_US] * len(self._latencies_us))
 
     def _close(self, came: dict[int, pa.RecordBatch], punctuations_us: list[int]) -> Iterator[Output]:
-        """Tier by tier, close the panes that are passed; what they hold moves on to the next tier."""
+        """Tier by tier, close the slices that are passed; what they hold moves on to the next tier."""
         moved: pa.RecordBatch | None = None
         for tier, punctuation_us in enumerate(punctuations_us):
             arrived = [table for table in (came.get(tier), moved) if table is not None]
-            panes = Panes(self._folding, self._window, self.store, RUNS * tier)
-            closed = panes.close(arrived, punctuation_us)
+            slices = Slices(self._folding, self._window, self.store, RUNS * tier)
+            closed = slices.close(arrived, punctuation_us)
             moved = None if closed is None else self._folding.merge([freshness(closed, 0)])
-            windows = panes.slide(None if closed is None or moved is None else _both(closed, moved), punctuation_us)
+            windows = slices.slide(None if closed is None or moved is None else _both(closed, moved), punctuation_us)
             if windows is not None:
                 yield from self._answers(tier, windows)
 
     def _answers(self, tier: int, windows: pa.RecordBatch) -> Iterator[Output]:
         """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
         folding, place = self._folding, (tier, len(self._latencies_us))
-        groups = folding.groups(windows, (PANE,))
+        groups = folding.groups(windows, (SLICE,))
         number, fresh = groups.spread(np.arange(len(groups))), windows.column(FRESH).to_numpy()
         now, _ = self._results(windows, number, np.flatnonzero(fresh == 1))
         another = np.ones(now.num_rows, dtype=np.bool_)
@@ -162,7 +162,7 @@ class _Tiers(Machine):
 
 
 def _both(closed: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
-    """What the tiers before said of panes, as not fresh, and what is to be said now, as fresh.
+    """What the tiers before said of slices, as not fresh, and what is to be said now, as fresh.
 
     Two whole versions, not one and what was added: the next tier computes from `now` what it has to void, and sums of
     floats must come out the same to the bit.
@@ -171,4 +171,4 @@ def _both(closed: pa.RecordBatch, now: pa.RecordBatch) -> pa.RecordBatch:
     if len(known) == 0:
         return freshness(now, 1)
     both = concat_rows([take_rows(closed, known), freshness(now, 1)])
-    return take_rows(both, np.argsort(panes_of(both), kind="stable"))
+    return take_rows(both, np.argsort(slices_of(both), kind="stable"))

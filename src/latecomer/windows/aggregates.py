@@ -2,7 +2,7 @@
 
 An aggregate keeps a few state columns per group. `prepare` gives the states of single events, `reduce` those of groups
 from those of their parts, `result` what the user sees. So a partial result is a reduced preparation, a merge is one
-more `reduce`, and events, panes, tiers and windows all go the same way, in any order. Nulls and NaN count as in Spark:
+more `reduce`, and events, slices, tiers and windows all go the same way, in any order. Nulls and NaN count as in Spark:
 nulls are skipped, NaN is larger than any number. Sums of floats are the same up to rounding, whatever the order.
 """
 

@@ -1,7 +1,7 @@
-"""Partial results as tables: a row per pane and key, with the states of the aggregates.
+"""Partial results as tables: a row per slice and key, with the states of the aggregates.
 
-`_lc_pane` is the start of the pane, `_lc_fresh` tells what one tier adds (1) from what came with earlier tiers (0).
-Tables are sorted by pane; rows of one pane are in any order, always the same for the same input.
+`_lc_slice` is the start of the slice, `_lc_fresh` tells what one tier adds (1) from what came with earlier tiers (0).
+Tables are sorted by slice; rows of one slice are in any order, always the same for the same input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from latecomer.windows.aggregates import Aggregate, States
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.grouping import Groups, group_rows
 
-PANE, FRESH = "_lc_pane", "_lc_fresh"
+SLICE, FRESH = "_lc_slice", "_lc_fresh"
 _FRESH_FIELD = pa.field(FRESH, pa.int8())
 
 
@@ -28,9 +28,9 @@ def state_name(aggregate: int, state: int) -> str:
     return f"_lc_state{aggregate}_{state}"
 
 
-def panes_of(table: pa.RecordBatch) -> Int64s:
-    """The starts of the panes, a view."""
-    return int64_view(table.column(PANE))
+def slices_of(table: pa.RecordBatch) -> Int64s:
+    """The starts of the slices, a view."""
+    return int64_view(table.column(SLICE))
 
 
 def freshness(table: pa.RecordBatch, fresh: int) -> pa.RecordBatch:
@@ -39,9 +39,9 @@ def freshness(table: pa.RecordBatch, fresh: int) -> pa.RecordBatch:
     return table.set_column(place, _FRESH_FIELD, pa.array(np.full(table.num_rows, fresh, dtype=np.int8)))
 
 
-def at_pane(table: pa.RecordBatch, start_us: int) -> pa.RecordBatch:
-    """The same rows, all in one pane."""
-    place = table.schema.get_field_index(PANE)
+def at_slice(table: pa.RecordBatch, start_us: int) -> pa.RecordBatch:
+    """The same rows, all in one slice."""
+    place = table.schema.get_field_index(SLICE)
     field = table.schema.field(place)
     return table.set_column(place, field, pa.array(np.full(table.num_rows, start_us)).view(field.type))
 
@@ -54,13 +54,13 @@ class Folding:
     aggregates: tuple[Aggregate, ...]
 
     def partials(
-        self, rows: pa.RecordBatch, time: str, pane_us: int, part: Int64s | None = None
+        self, rows: pa.RecordBatch, time: str, slice_us: int, part: Int64s | None = None
     ) -> list[tuple[int, pa.RecordBatch]]:
-        """Partial results of events by pane; with `part`, one table for each part of the rows, by number."""
-        pane = floor_times(int64_view(rows.column(time)), pane_us)
+        """Partial results of events by slice; with `part`, one table for each part of the rows, by number."""
+        number = floor_times(int64_view(rows.column(time)), slice_us)
         parts = [] if part is None else [part]
-        groups = group_rows([*parts, pane // pane_us, *(rows.column(key) for key in self.keys)])
-        table = self.fold(rows, time, pane, groups)
+        groups = group_rows([*parts, number // slice_us, *(rows.column(key) for key in self.keys)])
+        table = self.fold(rows, time, number, groups)
         return [(0, table)] if part is None else split_parts(table, part[groups.firsts])
 
     def fold(self, rows: pa.RecordBatch, time: str, start_us: Int64s, groups: Groups) -> pa.RecordBatch:
@@ -68,7 +68,7 @@ class Folding:
         ts_us, firsts = int64_view(rows.column(time)), groups.firsts
         keys = take_rows(rows.select(list(self.keys)), firsts) if self.keys else None
         starts = pa.array(start_us[firsts]).view(rows.schema.field(time).type)
-        fields = [pa.field(PANE, starts.type), _FRESH_FIELD, *(keys.schema if keys is not None else ())]
+        fields = [pa.field(SLICE, starts.type), _FRESH_FIELD, *(keys.schema if keys is not None else ())]
         columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8)), *(keys.columns if keys is not None else ())]
         for number, aggregate in enumerate(self.aggregates):
             states = aggregate.partial(_values(rows, aggregate), ts_us, groups)
@@ -76,7 +76,7 @@ class Folding:
             columns += states
         return widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
-    def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (PANE, FRESH)) -> pa.RecordBatch:
+    def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (SLICE, FRESH)) -> pa.RecordBatch:
         """One row per key and whatever else rows are told apart by; other columns keep the first row's value."""
         table = concat_rows(tables)
         groups = self.groups(table, by)
@@ -84,12 +84,12 @@ class Folding:
 
     def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
         """Rows of one key and whatever else they are told apart by."""
-        others = [int64_view(table.column(name)) if name == PANE else table.column(name) for name in by]
+        others = [int64_view(table.column(name)) if name == SLICE else table.column(name) for name in by]
         return group_rows([*others, *(table.column(key) for key in self.keys)] or [np.zeros(table.num_rows, np.int64)])
 
     def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """A row for each group."""
-        kept = take_rows(table.select([PANE, FRESH, *self.keys]), groups.firsts)
+        kept = take_rows(table.select([SLICE, FRESH, *self.keys]), groups.firsts)
         columns = list(kept.columns)
         for states, aggregate in zip(self._states(table), self.aggregates, strict=True):
             columns += aggregate.reduce(states, groups)

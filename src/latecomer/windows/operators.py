@@ -19,8 +19,8 @@ from latecomer.codec import widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Layout, int64_view
 from latecomer.windows.aggregates import Aggregate, check_aggregates
-from latecomer.windows.folding import PANE, Folding
-from latecomer.windows.panes import Panes, results_schema, window_results
+from latecomer.windows.folding import SLICE, Folding
+from latecomer.windows.slices import Slices, results_schema, window_results
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 
 
@@ -88,18 +88,18 @@ class _Aggregating(Running):
     def __init__(self, operator: Aggregation, store: ChunkStore, layout: Layout) -> None:
         self._window = operator.window
         self._folding = Folding(layout.key, operator.aggregates)
-        self._panes = Panes(self._folding, operator.window, store)
+        self._slices = Slices(self._folding, operator.window, store)
         self._time = layout.time
 
     def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
         arrived = []
         if rows is not None and rows.num_rows:
-            arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.pane_us)]
-        windows = self._panes.slide(self._panes.close(arrived, punctuation_us), punctuation_us)
+            arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.slice_us)]
+        windows = self._slices.slide(self._slices.close(arrived, punctuation_us), punctuation_us)
         passed_us = punctuation_us if punctuation_us == FOREVER_US else punctuation_us - self._window.size_us + 1
         if windows is None:
             return Given(None, passed_us)
-        merged = self._folding.reduced(windows, self._folding.groups(windows, (PANE,)))
+        merged = self._folding.reduced(windows, self._folding.groups(windows, (SLICE,)))
         return Given(window_results(self._folding, self._window, merged), passed_us)
 
 

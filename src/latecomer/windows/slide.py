@@ -1,12 +1,12 @@
-"""Overlapping windows from panes, each pane merged a few times however many windows it is in.
+"""Overlapping windows from slices, each slice merged a few times however many windows it is in.
 
-Panes are counted in blocks of as many as a window has. A window is the ending of one block and the beginning of the
-next. A block's endings are merged when it is over, from its last pane backwards; its beginning as its panes close. So a
-result takes two merges, and a batch reads the endings of the windows it closes, one beginning, and nothing else.
+Slices are counted in blocks of as many as a window has. A window is the ending of one block and the beginning of the
+next. A block's endings are merged when it is over, from its last slice backwards; its beginning as its slices close.
+So a result takes two merges, and a batch reads the endings of the windows it closes, one beginning, and nothing else.
 
 Invariants
 1. `ENDINGS` holds, for each window that begins inside a block that is over, what that block adds to it.
-2. `BEGINNING` holds the panes of the current block, merged; `PANES` holds them one by one.
+2. `BEGINNING` holds the slices of the current block, merged; `SLICES` holds them one by one.
 3. Windows close in order; where nothing is held, time may jump.
 """
 
@@ -20,52 +20,52 @@ import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.events import concat_rows
-from latecomer.windows.folding import FRESH, Folding, at_pane, panes_of
+from latecomer.windows.folding import FRESH, Folding, at_slice, slices_of
 from latecomer.windows.window import Window
 
-PANES, ENDINGS, BEGINNING = range(3)
+SLICES, ENDINGS, BEGINNING = range(3)
 RUNS = 3  # a slider's runs in a store
 
 
 class Slider:
-    """Windows that slide over closed panes; all it holds is in three runs of a store."""
+    """Windows that slide over closed slices; all it holds is in three runs of a store."""
 
     def __init__(self, folding: Folding, window: Window, store: ChunkStore, first_run: int) -> None:
         self.folding, self._store = folding, store
-        self._pane_us, self.panes, self.step = window.pane_us, window.panes, window.step
+        self._slice_us, self.slices, self.step = window.slice_us, window.slices, window.step
         self._first_run = first_run
         self._note = f"slid{first_run}"
 
-    def close(self, table: pa.RecordBatch | None, last_pane: int) -> pa.RecordBatch | None:
-        """Take in the panes that have closed, up to one by its number, and give the windows they complete.
+    def close(self, table: pa.RecordBatch | None, last_slice: int) -> pa.RecordBatch | None:
+        """Take in the slices that have closed, up to one by its number, and give the windows they complete.
 
-        What windows are made of, that is: `_lc_pane` is the start of the window, and a key may stand there twice.
+        What windows are made of, that is: `_lc_slice` is the start of the window, and a key may stand there twice.
         """
-        arrived = {} if table is None else dict(self.by_pane(table))
-        slide = _Slide(self, last_pane)
-        pane = self._store.notes.get(self._note, min(arrived, default=last_pane) - 1) + 1
-        while pane <= last_pane:
+        arrived = {} if table is None else dict(self.by_slice(table))
+        slide = _Slide(self, last_slice)
+        number = self._store.notes.get(self._note, min(arrived, default=last_slice) - 1) + 1
+        while number <= last_slice:
             if not slide.holds_anything():
-                pane = min(arrived, default=last_pane + 1)
-                if pane > last_pane:
+                number = min(arrived, default=last_slice + 1)
+                if number > last_slice:
                     break
-            slide.move(pane, arrived.pop(pane, None))
-            pane += 1
+            slide.move(number, arrived.pop(number, None))
+            number += 1
         slide.keep()
-        self._store.notes[self._note] = last_pane
+        self._store.notes[self._note] = last_slice
         return concat_rows(slide.given) if slide.given else None
 
-    def by_pane(self, table: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of each pane, by its number."""
-        numbers = panes_of(table) // self._pane_us
+    def by_slice(self, table: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of each slice, by its number."""
+        numbers = slices_of(table) // self._slice_us
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for start, stop in pairwise(bounds):
             if start < stop:
                 yield int(numbers[start]), table.slice(start, stop - start)
 
-    def take(self, what: int, until_pane: int | None = None) -> list[pa.RecordBatch]:
-        """What one of the runs holds, of chunks that begin up to a pane."""
-        run, until_us = self._first_run + what, None if until_pane is None else until_pane * self._pane_us
+    def take(self, what: int, until_slice: int | None = None) -> list[pa.RecordBatch]:
+        """What one of the runs holds, of chunks that begin up to a slice."""
+        run, until_us = self._first_run + what, None if until_slice is None else until_slice * self._slice_us
         chosen = [c for c in self._store.chunks if c.run == run and (until_us is None or c.ts_min_us <= until_us)]
         return list(self._store.take(chosen))
 
@@ -77,70 +77,70 @@ class Slider:
         """Keep tables, which follow each other in time."""
         if tables:
             table = concat_rows(tables)
-            self._store.append(table, panes_of(table), self._first_run + what)
+            self._store.append(table, slices_of(table), self._first_run + what)
 
-    def starting(self, table: pa.RecordBatch, pane: int) -> pa.RecordBatch:
-        """The same rows for the window that starts with a pane."""
-        return at_pane(table, pane * self._pane_us)
+    def starting(self, table: pa.RecordBatch, number: int) -> pa.RecordBatch:
+        """The same rows for the window that starts with a slice."""
+        return at_slice(table, number * self._slice_us)
 
 
 class _Slide:
     """One batch's move: what is held is read when it is needed, and what is left is kept at the end."""
 
-    def __init__(self, slider: Slider, last_pane: int) -> None:
+    def __init__(self, slider: Slider, last_slice: int) -> None:
         self._slider = slider
         self.given: list[pa.RecordBatch] = []
-        self._panes: list[pa.RecordBatch] = []
+        self._slices: list[pa.RecordBatch] = []
         self._more_endings = slider.holds(ENDINGS)
         self._endings: dict[int, pa.RecordBatch] = {}
         if self._more_endings:
-            last_start = last_pane - slider.panes + 1
+            last_start = last_slice - slider.slices + 1
             for table in slider.take(ENDINGS, last_start):
                 self._add_endings(table)
             self._more_endings = slider.holds(ENDINGS)
         self._beginning = _one(slider.take(BEGINNING))
 
     def _add_endings(self, table: pa.RecordBatch) -> None:
-        for pane, rows in self._slider.by_pane(table):
-            held = self._endings.get(pane)
-            self._endings[pane] = rows if held is None else concat_rows([held, rows])
+        for number, rows in self._slider.by_slice(table):
+            held = self._endings.get(number)
+            self._endings[number] = rows if held is None else concat_rows([held, rows])
 
     def holds_anything(self) -> bool:
         """Whether a window that is still open has events."""
         return self._beginning is not None or self._more_endings or bool(self._endings)
 
-    def move(self, pane: int, rows: pa.RecordBatch | None) -> None:
-        """Close one pane and the window that ends with it."""
+    def move(self, number: int, rows: pa.RecordBatch | None) -> None:
+        """Close one slice and the window that ends with it."""
         slider = self._slider
         if rows is not None:
             parts = [rows] if self._beginning is None else [self._beginning, rows]
             self._beginning = slider.folding.merge(parts, (FRESH,))
-            self._panes.append(rows)
-        start = pane - slider.panes + 1
+            self._slices.append(rows)
+        start = number - slider.slices + 1
         ending = self._endings.pop(start, None)
         if start % slider.step == 0:
             self.given += [slider.starting(part, start) for part in (ending, self._beginning) if part is not None]
-        if (pane + 1) % slider.panes == 0:
-            self._turn(pane)
+        if (number + 1) % slider.slices == 0:
+            self._turn(number)
 
     def _turn(self, last: int) -> None:
         """A block is over: merge its endings."""
         slider, ending = self._slider, None
-        tables = [*slider.take(PANES), *self._panes]
-        panes = dict(slider.by_pane(concat_rows(tables))) if tables else {}
-        for pane in range(last, last - slider.panes + 1, -1):
-            rows = panes.get(pane)
+        tables = [*slider.take(SLICES), *self._slices]
+        slices = dict(slider.by_slice(concat_rows(tables))) if tables else {}
+        for number in range(last, last - slider.slices + 1, -1):
+            rows = slices.get(number)
             if rows is not None:
                 ending = slider.folding.merge([rows] if ending is None else [rows, ending], (FRESH,))
-            if ending is not None and pane % slider.step == 0:
-                self._endings[pane] = slider.starting(ending, pane)
-        self._panes, self._beginning = [], None
+            if ending is not None and number % slider.step == 0:
+                self._endings[number] = slider.starting(ending, number)
+        self._slices, self._beginning = [], None
 
     def keep(self) -> None:
         """Put back what is left."""
         slider = self._slider
-        slider.put(ENDINGS, [self._endings[pane] for pane in sorted(self._endings)])
-        slider.put(PANES, self._panes)
+        slider.put(ENDINGS, [self._endings[number] for number in sorted(self._endings)])
+        slider.put(SLICES, self._slices)
         if self._beginning is not None:
             slider.put(BEGINNING, [slider.starting(self._beginning, 0)])
 

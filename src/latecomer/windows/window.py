@@ -1,4 +1,4 @@
-"""Windows of time: [k * advance, k * advance + size) since 1970, cut into panes that overlapping windows share."""
+"""Windows of time: [k * advance, k * advance + size) since 1970, cut into slices that overlapping windows share."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Window:
         return duration_us(self.advance, "advance")
 
     @property
-    def pane_us(self) -> int:
-        """The length of a pane: the longest that windows are made of."""
+    def slice_us(self) -> int:
+        """The length of a slice: the longest that windows are made of."""
         return gcd(self.size_us, self.advance_us)
 
     @property
-    def panes(self) -> int:
-        """How many panes a window has."""
-        return self.size_us // self.pane_us
+    def slices(self) -> int:
+        """How many slices a window has."""
+        return self.size_us // self.slice_us
 
     def describe(self) -> dict[str, int]:
         """What is stored with the state and compared on restart."""
@@ -49,8 +49,8 @@ class Window:
 
     @property
     def step(self) -> int:
-        """After how many panes the next window begins."""
-        return self.advance_us // self.pane_us
+        """After how many slices the next window begins."""
+        return self.advance_us // self.slice_us
 
 
 @dataclass(frozen=True)

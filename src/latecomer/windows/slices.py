@@ -1,4 +1,4 @@
-"""Panes that wait for their time: partial results in a store, until a punctuation closes them and completes windows."""
+"""Slices of windows that wait for their time: partial results in a store, until a punctuation closes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CROWD, Chunk, ChunkStore
-from latecomer.windows.folding import PANE, Folding, panes_of
+from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.slide import RUNS as SLIDER_RUNS
 from latecomer.windows.slide import Slider
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
@@ -14,33 +14,33 @@ from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 RUNS = 1 + SLIDER_RUNS  # of a store
 
 
-class Panes:
-    """Partial results by pane, in the runs of a store from `first_run` on."""
+class Slices:
+    """Partial results by slice, in the runs of a store from `first_run` on."""
 
     def __init__(self, folding: Folding, window: Window, store: ChunkStore, first_run: int = 0) -> None:
         self._folding, self._window = folding, window
         self._store, self._run = store, first_run
 
     def close(self, arrived: list[pa.RecordBatch], punctuation_us: int) -> pa.RecordBatch | None:
-        """Take partial results in, and give those of the panes that are passed."""
-        last_us = last_pane_of(punctuation_us, self._window) * self._window.pane_us
+        """Take partial results in, and give those of the slices that are passed."""
+        last_us = last_slice_of(punctuation_us, self._window) * self._window.slice_us
         waiting = [chunk for chunk in self._store.chunks if chunk.run == self._run]
         passed = [chunk for chunk in waiting if chunk.ts_min_us <= last_us]
         tables = [*self._store.take(passed), *arrived]
         if not tables:
             return None
         table = self._folding.merge(tables)
-        cut = int(np.searchsorted(panes_of(table), last_us, side="right"))
+        cut = int(np.searchsorted(slices_of(table), last_us, side="right"))
         self._keep(table.slice(cut))
         self._unite([chunk for chunk in waiting if chunk.ts_min_us > last_us])
         return table.slice(0, cut) if cut else None
 
     def slide(self, closed: pa.RecordBatch | None, punctuation_us: int) -> pa.RecordBatch | None:
-        """The windows that closed panes complete, as what they are made of: `_lc_pane` is the start of the window."""
-        if self._window.panes == 1:
+        """The windows that closed slices complete, as what they are made of: `_lc_slice` is the start of the window."""
+        if self._window.slices == 1:
             return closed
         slider = Slider(self._folding, self._window, self._store, self._run + 1)
-        return slider.close(closed, last_pane_of(punctuation_us, self._window))
+        return slider.close(closed, last_slice_of(punctuation_us, self._window))
 
     def _unite(self, waiting: list[Chunk]) -> None:
         """Many small chunks become one."""
@@ -51,18 +51,18 @@ class Panes:
 
     def _keep(self, table: pa.RecordBatch) -> None:
         if table.num_rows:
-            self._store.append(table, panes_of(table), self._run)
+            self._store.append(table, slices_of(table), self._run)
 
 
-def last_pane_of(punctuation_us: int, window: Window) -> int:
-    """The number of the last pane that a punctuation has passed."""
-    return (punctuation_us + 1) // window.pane_us - 1
+def last_slice_of(punctuation_us: int, window: Window) -> int:
+    """The number of the last slice that a punctuation has passed."""
+    return (punctuation_us + 1) // window.slice_us - 1
 
 
 def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> pa.RecordBatch:
-    """What the user sees of windows, `_lc_pane` being their start."""
-    start, keys = table.column(PANE), folding.keys
-    end = pa.array(panes_of(table) + window.size_us).view(start.type)
+    """What the user sees of windows, `_lc_slice` being their start."""
+    start, keys = table.column(SLICE), folding.keys
+    end = pa.array(slices_of(table) + window.size_us).view(start.type)
     names = [WINDOW_START, WINDOW_END, *keys, *(aggregate.name for aggregate in folding.aggregates)]
     columns = [start, end, *(table.column(key) for key in keys), *folding.results(table)]
     return pa.RecordBatch.from_arrays(columns, names=names)

@@ -1,0 +1,408 @@
+"""Windows against the known cases of other projects' own tests: Liebre, Scotty, Flink and Spark.
+
+A case is a script: `19*2` is an event at 19 with the value 2 (`19`: 1), `@22` a watermark, `;` the end of a batch where
+there is none, `10=3` a window from 10 on given after it with the sum 3, `1..25=4` a session. An event
+`12b` has another key, `12!` is too late. What stands before `@` or `;` is a micro-batch and a tick. One unit of a
+project's time is a microsecond.
+
+A watermark is an event of the key CLOCK, so far ahead that the punctuation, a latency behind it, is where the watermark
+is. `@1985<1980` is one that an event at 1980 comes after and is taken, as its window is open: Flink judges windows, we
+judge events, so our punctuation stays before that event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from latecomer.chunks import ChunkStore
+from latecomer.contract import Lane, Machine, Output, Settings
+from latecomer.events import NEVER_US, Layout
+from latecomer.impatience import Ordered, Tiers
+from latecomer.impatience.sessions import SessionTiers
+from latecomer.testing import LAYOUT, Run, Stream, run_machine
+from latecomer.windows import Aggregation, Session, Sum, Window
+
+CLOCK = -1
+LONG = 3_600_000_000  # a latency above all times of the cases: only watermarks move the punctuation
+ASKED = (Sum("id"),)
+
+Row = tuple[int, int, int, int]  # start, end, key, sum
+
+
+class Event(NamedTuple):
+    """An event of a script."""
+
+    ts: int
+    value: int
+    key: int
+    late: bool
+
+
+class Step(NamedTuple):
+    """Events, the watermark after them, and the windows given then; the end is 0 where the size tells it."""
+
+    events: list[Event]
+    watermark: int | None
+    given: list[Row]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script and what it is run with.
+
+    past: the punctuation is so far behind a watermark. lateness: a second tier waits so much longer than the latency.
+    only: the start of the one window that the project looks at.
+    """
+
+    name: str
+    window: Window | Session
+    script: str
+    past: int = 0
+    latency: int = LONG
+    lateness: int = 0
+    only: int | None = None
+
+    @property
+    def latencies(self) -> tuple[str, ...]:
+        """A latency for each tier."""
+        return tuple(f"{latency} us" for latency in sorted({self.latency, self.latency + self.lateness}))
+
+    @property
+    def steps(self) -> list[Step]:
+        """The script, read."""
+        steps: list[Step] = []
+        events: list[Event] = []
+        for word in self.script.split():
+            key, plain = int("b" in word), word.replace("b", "").replace("!", "")
+            if "=" in word:
+                place, value = plain.split("=")
+                start, _, end = place.partition("..")
+                steps[-1].given.append((int(start), int(end or 0), key, int(value)))
+            elif word[0] in "@;":
+                watermark, _, before = plain[1:].partition("<")
+                punctuation = int(before) - 1 if before else int(watermark or 0) - self.past
+                steps.append(Step(events, punctuation if watermark else None, []))
+                events = []
+            else:
+                ts, _, value = plain.partition("*")
+                events.append(Event(int(ts), int(value or 1), key, "!" in word))
+        return steps
+
+
+def hopping(size: int, advance: int) -> Window:
+    return Window(f"{size} us", f"{advance} us")
+
+
+def tumbling(size: int) -> Window:
+    return hopping(size, size)
+
+
+def session(gap: int) -> Session:
+    return Session(f"{gap} us")
+
+
+def liebre(text: str) -> Case:
+    size, advance, ts, *starts = text.split()
+    script = f"{ts} @{int(ts) + int(size)} {' '.join(f'{start}=1' for start in starts)}"
+    return Case(f"liebre {text}", hopping(int(size), int(advance)), script)
+
+
+def scotty(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
+    """In Scotty a window [.., 22) is complete at the watermark 22."""
+    return Case(f"scotty {name}, {window}", window, script, past=1, **settings)
+
+
+def band(name: str, start: int, size: int, script: str) -> Case:
+    """Scotty's single window at any start: one of our hopping windows."""
+    return scotty(f"band {name} {start}", hopping(size, gcd(start, size)), script, only=start)
+
+
+def flink(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
+    return Case(f"flink {name}", window, script, **settings)
+
+
+def spark(name: str, script: str, **settings: Any) -> Case:
+    """Windows of 5, delay 10. In Spark a window is complete at its end, not just before: one more of latency."""
+    return Case(f"spark {name}", tumbling(5), script, latency=11, **settings)
+
+
+LIEBRE = """1 1 15 15; 10 10 12345 12340; 1234 1234 0 0; 2 1 20 19 20; 2 2 50 50; 3 1 60 58 59 60; 3 2 100 98 100
+; 3 3 1111 1110; 10 2 1009 1000 1002 1004 1006 1008; 10 5 1009 1000 1005; 10 8 117 112; 10 9 90 81 90; 10 8 89 80 88
+; 10 9 1234 1233; 10 8 17 8 16; 10 9 18 9 18; 10 8 31 24; 10 9 1119991 1119987"""  # size, advance, time, starts
+
+# Scotty: its empty windows are left out, windows that begin before 0 are added (it has none), and where its test only
+# says that some windows are among the results, the others are added.
+IN_ORDER, LATER = "1 19*2 29*3 39*4 49*5", "29*3 39*4 49*5"
+FROM_ZERO, DISORDER = "0 0*2 20*3 30*4 40*5", "1 30 20 23 25 45"
+SLIDES = "1 9 10 11 12 13 14 15 19 21*2 22 23 24 29*3 36*4"
+SLICES = "1 10 11 12 13 14 15 19*3 29*4 36*5"
+TEN = f"{IN_ORDER} @22 0=1 10=2 @55 20=3 30=4 40=5"
+TWENTY = f"{IN_ORDER} @22 0=3 @55 20=7"
+SLIDING = f"{IN_ORDER} @22 -5=1 0=1 10=2 @55 15=2 20=3 25=3 30=4 35=4 40=5 45=5"
+
+WINDOWS = [
+    *(liebre(text) for text in LIEBRE.split(";")),
+    scotty("tumbling inOrderTest", tumbling(10), TEN),
+    scotty("tumbling inOrderTest2", tumbling(10), f"{FROM_ZERO} @22 0=3 @55 20=3 30=4 40=5"),
+    scotty("tumbling inOrderTwoWindowsTest", tumbling(10), TEN),
+    scotty("tumbling inOrderTwoWindowsTest", tumbling(20), TWENTY),
+    scotty("tumbling inOrderTwoWindowsDynamicTest", tumbling(10), TEN),
+    scotty("tumbling inOrderTwoWindowsDynamicTest", tumbling(20), TWENTY),
+    # A window added to a running query is a query of its own with us, which begins with the events after it.
+    scotty("tumbling inOrderTwoWindowsDynamicTest2", tumbling(20), f"1 19*2 @22 0=3 {LATER} @55 20=7"),
+    scotty("tumbling inOrderTwoWindowsDynamicTest2", tumbling(10), f"{LATER} @55 20=3 30=4 40=5"),
+    scotty("tumbling outOfOrderTest", tumbling(10), f"{DISORDER} @22 0=1 @55 20=3 30=1 40=1"),
+    scotty("sliding inOrderTest", hopping(10, 5), SLIDING),
+    scotty("sliding inOrderTest2", hopping(10, 5), f"{FROM_ZERO} @22 -5=3 0=3 @55 15=3 20=3 25=4 30=4 35=5 40=5"),
+    scotty("sliding inOrderTwoWindowsTest", hopping(10, 5), SLIDING),
+    scotty("sliding inOrderTwoWindowsTest", tumbling(20), TWENTY),
+    scotty("sliding inOrderTwoWindowsDynamicTest", hopping(10, 5), SLIDING),
+    scotty("sliding inOrderTwoWindowsDynamicTest", tumbling(20), TWENTY),
+    scotty("sliding inOrderTwoWindowsDynamicTest2", tumbling(20), f"1 19*2 @22 0=3 {LATER} @55 20=7"),
+    scotty("sliding inOrderTwoWindowsDynamicTest2", hopping(10, 5), f"{LATER} @55 20=3 25=3 30=4 35=4 40=5 45=5"),
+    scotty(
+        "sliding slideTest",
+        hopping(10, 3),
+        f"{SLIDES} @22 -6=1 -3=1 0=2 3=4 6=7 9=7 12=7 @55 15=7 18=6 21=8 24=4 27=7 30=4 33=4 36=4",
+    ),
+    scotty("sliding outOfOrderTest", hopping(10, 5), f"{DISORDER} @22 -5=1 0=1 @55 15=2 20=3 25=2 30=1 40=1 45=1"),
+    scotty(
+        "sliding tupleOutsideAllowedLatenessTest",
+        hopping(10, 5),
+        "2600 @3000 2595=1 2600=1 3700 1980! ;",
+        lateness=1000,
+    ),
+    # No watermark has come yet, but the event is more than 1000 behind the largest time: that is our latency.
+    scotty(
+        "sliding tupleOutsideAllowedLatenessTest2", hopping(10, 5), "2600 ; 1500! @3000 2595=1 2600=1", latency=1000
+    ),
+    scotty(
+        "sliding slicingStartTest",
+        hopping(10, 4),
+        f"{SLICES} @22 -8=1 -4=1 0=1 4=4 8=6 12=7 @55 16=3 20=4 24=4 28=9 32=5 36=5",
+    ),
+    scotty("session outOfOrderCombinedSessionTumblingMegeSession", tumbling(40), "7 22 51 15 37 @70 0=4"),
+    band("inOrderTest", 1, 10, f"{IN_ORDER} @55 1=1"),
+    band("inOrderTest2", 0, 10, f"{FROM_ZERO} @22 0=3 @55"),
+    band("inOrderTest3", 18, 10, f"{FROM_ZERO} @22 @55 18=3"),
+    band("inOrderTwoWindowsTest", 10, 10, f"{IN_ORDER} @22 10=2 @55"),
+    band("inOrderTwoWindowsTest", 20, 10, f"{IN_ORDER} @22 @55 20=3"),
+    band("inOrderTwoWindowsTest2", 14, 11, f"{IN_ORDER} @26 14=2 @55"),
+    band("inOrderTwoWindowsTest2", 23, 10, f"{IN_ORDER} @26 @55 23=3"),
+    band("inOrderTwoWindowsDynamicTest", 10, 10, f"{IN_ORDER} @22 10=2 @55"),
+    band("inOrderTwoWindowsDynamicTest", 20, 10, f"{LATER} @22 @55 20=3"),
+    band("inOrderTwoWindowsDynamicTest2", 10, 10, f"1 19*2 @22 10=2 {LATER} @55"),
+    band("inOrderTwoWindowsDynamicTest2", 20, 21, f"{LATER} @55 20=7"),
+    band("outOfOrderTest", 10, 20, "1 29 20 23 25 45 @22 @55 10=4"),
+    scotty(
+        "demo simpleOutOfOrderTest",
+        tumbling(10),
+        "2000 2600 2605 2800 2400 3700 @3000 2000=1 2400=1 2600=2 2800=1 3800*2 4000*3 @3900 3700=1 3800=2",
+    ),
+    # Scotty sends a window again at once, our second tier when it has waited 1000 longer: the watermark 4100 is added.
+    scotty(
+        "demo tupleInAllowedLatenessTest",
+        tumbling(10),
+        "2600 2800 @3000 2600=1 2800=1 2605 3010 @3100 3010=1 @4100 2600=2",
+        lateness=1000,
+    ),
+    # After the late event Flink's purging trigger gives its 1 alone, our second tier the whole window.
+    flink("testLateness", tumbling(2000), "500 @1500<1300 1300 @2300 0=2 1997 @6000 0=3 1998! @7000", lateness=500),
+    flink(
+        "testDropDueToLatenessTumbling", tumbling(2000), "1000 @1985<1980 1980 @1999 0=2 1998! 2001 @2999 @3999 2000=1"
+    ),
+    # Flink takes both events at 2400 into the windows 1000 and 2000, still open (5 and 4); with us they are too late.
+    flink(
+        "testDropDueToLatenessSliding",
+        hopping(3000, 1000),
+        "1000 @1999 -1000=1 2000 @3000 0=2 3001b 2400! 2400! 3001b 3900 "
+        "@6000 1000=3 1000b=2 2000=2 2000b=2 3000=1 3000b=2 3001b! @25000",
+    ),
+    spark("event time and watermark metrics", "15 ; 10 12 14 ; 25 ; 10=3"),
+    spark("append mode", "10 11 12 13 14 15 ; 25 ; 10=5 10! ;"),
+    # Without batches for no data Spark gives a window one batch later than we do.
+    spark("Trigger.Once", "15 ; 10 12 14 ; 25 ; 10=3 50 ; 15=1 25=1 50 ;"),
+    spark("recovery", "10 11 12 13 14 15 ; 25 ; 10=5 10! 27 30 ; 15=1 17! ; 40 ; 25=2"),
+]
+
+FLINK = "1000 @1999 2000 @4998<4500 4500 8500 @7400<7000 7000 @11501 1000..11500=5 11600 @14600 11600..14600=1"
+SESSIONS = [
+    scotty("inOrderTest", session(10), "1 19*2 23*3 31*4 49*5 @22 1..11=1 @55 19..41=9 @80 49..59=5"),
+    scotty(
+        "inOrderTestClean",
+        session(10_000),
+        "1000 19000*2 23000*3 31000*4 49000*5 @22000 1000..11000=1 @55000 19000..41000=9 @80000 49000..59000=5",
+    ),
+    scotty("inOrderTest2", session(10), "0 0*2 20*3 31*4 42*5 @22 0..10=3 @55 20..30=3 31..41=4 42..52=5"),
+    scotty("outOfOrderTestSimpleInsert", session(10), "1 9 15 30 12 @50 1..25=4 30..40=1"),
+    scotty("outOfOrderTestRightInsert", session(10), "1 9 10 30 12 @50 1..22=4 30..40=1"),
+    scotty("outOfOrderTestLeftInsert", session(10), "1 9 10 30 27 @22 1..20=3 @50 27..40=2"),
+    # At the watermark 22 Scotty does not give the session that ends at 22, so it is 21 here.
+    scotty("outOfOrderTestSplitSlice", session(10), "1 30 12 @21 1..11=1 @50 12..22=1 30..40=1"),
+    scotty("outOfOrderTestMergeSlice", session(10), "7 30 51 15 21 @70 7..40=4 51..61=1"),
+    scotty("outOfOrderCombinedSessionTumblingMegeSession", session(10), "7 22 51 15 37 @70 7..32=3 37..47=1 51..61=1"),
+    scotty(
+        "outOfOrderCombinedSessionMultiSession",
+        session(5),
+        "20 40 50 57 33 31 @70 20..25=1 31..38=2 40..45=1 50..55=1 57..62=1",
+    ),
+    # Scotty's gap is 10, but an event just as far away belongs to the session: our gap is one longer, and so are ends.
+    scotty("outOfOrderCombinedSessionMultiSession", session(11), "20 40 50 57 33 31 @70 20..31=1 31..68=5"),
+    scotty(
+        "tupleOutsideAllowedLatenessTest",
+        session(10),
+        "2600 2700 @3000 2600..2610=1 2700..2710=1 3700 1999! ;",
+        lateness=1000,
+    ),
+    scotty(
+        "tupleInsideAllowedLatenessTest",
+        session(10),
+        "2600 @3000 2600..2610=1 3700 2500 @4000 2500..2510=1 3700..3710=1",
+        lateness=1000,
+    ),
+    scotty(
+        "tupleOutsideAllowedLatenessTest2",
+        session(10),
+        "2600 2700 ; 1500! @3000 2600..2610=1 2700..2710=1",
+        latency=1000,
+    ),
+    scotty(
+        "demo tupleInAllowedLatenessTestAddSession",
+        session(10),
+        "2600 2800 @3000 2600..2610=1 2800..2810=1 2500 3010 @3100 3010..3020=1 @4100 2500..2510=1",
+        lateness=1000,
+    ),
+    *(
+        # Flink begins a session with the event at 14500 behind its watermark 14600; with us it is too late.
+        flink(f"testDropDueToLatenessSession{name}", session(3000), f"{FLINK} {more} 14500! @20000 @100000")
+        for name, more in {"ZeroLatenessPurgingTrigger": "10000! 10100!", "ZeroLateness": "10000!"}.items()
+    ),
+    *(
+        # Flink gives it again at once and at its end, or what is new of it (1 and 1); our second tier gives it once, all.
+        flink(f"testDropDueToLatenessSession{name}", session(3000), script, lateness=10_000)
+        for name in ("WithHugeLatenessPurgingTrigger", "WithHugeLateness")
+        for script in [f"{FLINK} 10000 ; 14500 @20000 @100000 1000..17500=8"]
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SessionsAsked(Tiers):
+    """Tiers that always build the machine for sessions."""
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return SessionTiers(self, store, layout)
+
+
+@pytest.mark.parametrize("snapshot", [False, True], ids=["kept", "restored"])
+@pytest.mark.parametrize("case", WINDOWS, ids=lambda case: case.name)
+def test_tiers_give_the_known_windows(case: Case, snapshot: bool) -> None:
+    assert isinstance(case.window, Window)
+    _check(case, _run(case, Tiers(case.latencies, case.window, ASKED), snapshot=snapshot))
+
+
+@pytest.mark.parametrize("snapshot", [False, True], ids=["kept", "restored"])
+@pytest.mark.parametrize("case", SESSIONS, ids=lambda case: case.name)
+def test_sessions_are_the_known_ones(case: Case, snapshot: bool) -> None:
+    window: Any = case.window
+    _check(case, _run(case, SessionsAsked(case.latencies, window, ASKED), snapshot=snapshot))
+
+
+ONE_TIER = [case for case in WINDOWS if not case.lateness]
+
+
+@pytest.mark.parametrize("case", ONE_TIER, ids=lambda case: case.name)
+def test_an_aggregation_behind_a_sort_gives_the_known_windows(case: Case) -> None:
+    assert isinstance(case.window, Window)
+    _check(case, _run(case, Ordered(case.latencies, Aggregation(case.window, ASKED))))
+
+
+@pytest.mark.parametrize("case", ONE_TIER, ids=lambda case: case.name)
+def test_an_aggregation_on_sorted_input_gives_the_known_windows(case: Case) -> None:
+    assert isinstance(case.window, Window)
+    running = Aggregation(case.window, ASKED).build(ChunkStore(), LAYOUT)
+    waiting: list[Event] = []
+    mark, passed = NEVER_US, NEVER_US
+    for step in case.steps:
+        waiting = sorted([*waiting, *(event for event in step.events if not event.late)])
+        mark = max([mark, *(event.ts for event in step.events)])
+        passed = max(passed, mark - case.latency) if step.watermark is None else step.watermark
+        ready = [event for event in waiting if event.ts <= passed]
+        waiting = waiting[len(ready) :]
+        rows, _ = running.push(_rows(ready), passed)
+        assert _answers(case, [] if rows is None else [Output(Lane.DOWN, rows)]) == _due(case, step)
+
+
+def _rows(events: list[Event]) -> pa.RecordBatch:
+    ts, value, key = ([event[place] for event in events] for place in range(3))
+    return pa.RecordBatch.from_pydict(
+        {"id": value, "ts": ts, "key": key}, pa.schema(dict.fromkeys(["id", "ts", "key"], pa.int64()))
+    )
+
+
+def _run(case: Case, settings: Settings, *, snapshot: bool = False) -> Run:
+    """A batch for each step, and the end."""
+    rows: list[tuple[int, int, int, int]] = []
+    cuts = []
+    for tick, step in enumerate(case.steps):
+        rows += [(ts, value, key, tick) for ts, value, key, _ in step.events]
+        if step.watermark is not None:
+            rows.append((step.watermark + case.latency, 0, CLOCK, tick))
+        cuts.append(len(rows))
+    ts_us, values, keys, ticks = np.array(rows, dtype=np.int64).T
+    return run_machine(settings, Stream(ts_us, ticks, keys, keys * 0, id=values), cuts=cuts[:-1], snapshot=snapshot)
+
+
+def _check(case: Case, run: Run) -> None:
+    """Each step gives what is due, and nothing else; the late events are in the lane `late`."""
+    for outputs, step in zip(run.outputs, case.steps, strict=False):
+        assert _answers(case, outputs) == _due(case, step)
+    late = run.rows(Lane.LATE)
+    expected = sorted(event.ts for step in case.steps for event in step.events if event.late)
+    assert ([] if late is None else sorted(late.column("ts").to_pylist())) == expected
+
+
+def _answers(case: Case, outputs: list[Output]) -> list[Row]:
+    """The windows that are given anew."""
+    given = Run([outputs]).given()
+    found = [] if given is None else [tuple(row.values()) for row in given.to_pylist()]
+    return sorted(row for row in found if row[2] != CLOCK and case.only in (None, row[0]))
+
+
+def _due(case: Case, step: Step) -> list[Row]:
+    size_us = case.window.size_us if isinstance(case.window, Window) else 0
+    return sorted((start, end or start + size_us, key, value) for start, end, key, value in step.given)
+
+
+SPARK = {case.name.removeprefix("spark "): case for case in WINDOWS if case.name.startswith("spark ")}
+
+
+@pytest.mark.parametrize(
+    ("name", "watermarks"), [("event time and watermark metrics", [0, 5, 5]), ("Trigger.Once", [0, 5, 5, 15, 40])]
+)
+def test_punctuations_are_sparks_watermarks(name: str, watermarks: list[int]) -> None:
+    """Spark says 0 where there is none yet."""
+    case = SPARK[name]
+    run = _run(case, Tiers(case.latencies, tumbling(5), ASKED))
+    before = [timeline.punctuation_before(np.array([tick]), 11)[0] for tick, timeline in enumerate(run.timelines)]
+    assert [max(0, passed + 1) for passed in before] == watermarks
+
+
+def test_as_many_windows_are_held_as_spark_has_state_rows() -> None:
+    case = SPARK["append mode"]
+    assert _run(case, Tiers(case.latencies, tumbling(5), ASKED)).held[1:] == [2, 2]
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_with_a_long_latency_the_end_has_what_sparks_complete_mode_has(count: int) -> None:
+    batches = ["10 11 12 ;", "25 ;", "25 ;", "10 ;", "25 ;"][:count]
+    table = ["10=3", "10=3 25=1", "10=3 25=2", "10=4 25=2", "10=4 25=3"][count - 1]
+    case = Case("complete mode", tumbling(5), " ".join([*batches, table]))
+    run = _run(case, Tiers(case.latencies, tumbling(5), ASKED))
+    assert _answers(case, run.outputs[-1]) == _due(case, case.steps[-1])
