@@ -1,9 +1,9 @@
 """Windows against the known cases of other projects' own tests: Liebre, Scotty, Flink and Spark.
 
 A case is a script: `19*2` is an event at 19 with the value 2 (`19`: 1), `@22` a watermark, `;` the end of a batch where
-there is none, `10=3` a window from 10 on given after it with the sum 3, `1..25=4` a session. An event
-`12b` has another key, `12!` is too late. What stands before `@` or `;` is a micro-batch and a tick. One unit of a
-project's time is a microsecond.
+there is none, `10=3` a window from 10 on given after it with the sum 3, `1..25=4` a session. An event `12b`
+has another key, `12!` is too late. What stands before `@` or `;` is a micro-batch and a tick. One unit of a project's
+time is a microsecond.
 
 A watermark is an event of the key CLOCK, so far ahead that the punctuation, a latency behind it, is where the watermark
 is. `@1985<1980` is one that an event at 1980 comes after and is taken, as its window is open: Flink judges windows, we
@@ -21,10 +21,9 @@ import pyarrow as pa
 import pytest
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Machine, Output, Settings
-from latecomer.events import NEVER_US, Layout
+from latecomer.contract import Lane, Output, Settings
+from latecomer.events import NEVER_US
 from latecomer.impatience import Ordered, Tiers
-from latecomer.impatience.sessions import SessionTiers
 from latecomer.testing import LAYOUT, Run, Stream, run_machine
 from latecomer.windows import Aggregation, Session, Sum, Window
 
@@ -110,26 +109,26 @@ def session(gap: int) -> Session:
 def liebre(text: str) -> Case:
     size, advance, ts, *starts = text.split()
     script = f"{ts} @{int(ts) + int(size)} {' '.join(f'{start}=1' for start in starts)}"
-    return Case(f"liebre {text}", hopping(int(size), int(advance)), script)
+    return Case(f"liebre {text.strip()}", hopping(int(size), int(advance)), script)
 
 
 def scotty(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
     """In Scotty a window [.., 22) is complete at the watermark 22."""
-    return Case(f"scotty {name}, {window}", window, script, past=1, **settings)
+    return Case(f"scotty {name}", window, script, past=1, **settings)
 
 
 def band(name: str, start: int, size: int, script: str) -> Case:
     """Scotty's single window at any start: one of our hopping windows."""
-    return scotty(f"band {name} {start}", hopping(size, gcd(start, size)), script, only=start)
+    return scotty(f"band {name}", hopping(size, gcd(start, size)), script, only=start)
 
 
 def flink(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
     return Case(f"flink {name}", window, script, **settings)
 
 
-def spark(name: str, script: str, **settings: Any) -> Case:
+def spark(name: str, script: str) -> Case:
     """Windows of 5, delay 10. In Spark a window is complete at its end, not just before: one more of latency."""
-    return Case(f"spark {name}", tumbling(5), script, latency=11, **settings)
+    return Case(f"spark {name}", tumbling(5), script, latency=11)
 
 
 LIEBRE = """1 1 15 15; 10 10 12345 12340; 1234 1234 0 0; 2 1 20 19 20; 2 2 50 50; 3 1 60 58 59 60; 3 2 100 98 100
@@ -233,41 +232,45 @@ WINDOWS = [
 
 FLINK = "1000 @1999 2000 @4998<4500 4500 8500 @7400<7000 7000 @11501 1000..11500=5 11600 @14600 11600..14600=1"
 SESSIONS = [
-    scotty("inOrderTest", session(10), "1 19*2 23*3 31*4 49*5 @22 1..11=1 @55 19..41=9 @80 49..59=5"),
+    scotty("session inOrderTest", session(10), "1 19*2 23*3 31*4 49*5 @22 1..11=1 @55 19..41=9 @80 49..59=5"),
     scotty(
-        "inOrderTestClean",
+        "session inOrderTestClean",
         session(10_000),
         "1000 19000*2 23000*3 31000*4 49000*5 @22000 1000..11000=1 @55000 19000..41000=9 @80000 49000..59000=5",
     ),
-    scotty("inOrderTest2", session(10), "0 0*2 20*3 31*4 42*5 @22 0..10=3 @55 20..30=3 31..41=4 42..52=5"),
-    scotty("outOfOrderTestSimpleInsert", session(10), "1 9 15 30 12 @50 1..25=4 30..40=1"),
-    scotty("outOfOrderTestRightInsert", session(10), "1 9 10 30 12 @50 1..22=4 30..40=1"),
-    scotty("outOfOrderTestLeftInsert", session(10), "1 9 10 30 27 @22 1..20=3 @50 27..40=2"),
+    scotty("session inOrderTest2", session(10), "0 0*2 20*3 31*4 42*5 @22 0..10=3 @55 20..30=3 31..41=4 42..52=5"),
+    scotty("session outOfOrderTestSimpleInsert", session(10), "1 9 15 30 12 @50 1..25=4 30..40=1"),
+    scotty("session outOfOrderTestRightInsert", session(10), "1 9 10 30 12 @50 1..22=4 30..40=1"),
+    scotty("session outOfOrderTestLeftInsert", session(10), "1 9 10 30 27 @22 1..20=3 @50 27..40=2"),
     # At the watermark 22 Scotty does not give the session that ends at 22, so it is 21 here.
-    scotty("outOfOrderTestSplitSlice", session(10), "1 30 12 @21 1..11=1 @50 12..22=1 30..40=1"),
-    scotty("outOfOrderTestMergeSlice", session(10), "7 30 51 15 21 @70 7..40=4 51..61=1"),
-    scotty("outOfOrderCombinedSessionTumblingMegeSession", session(10), "7 22 51 15 37 @70 7..32=3 37..47=1 51..61=1"),
+    scotty("session outOfOrderTestSplitSlice", session(10), "1 30 12 @21 1..11=1 @50 12..22=1 30..40=1"),
+    scotty("session outOfOrderTestMergeSlice", session(10), "7 30 51 15 21 @70 7..40=4 51..61=1"),
     scotty(
-        "outOfOrderCombinedSessionMultiSession",
+        "session outOfOrderCombinedSessionTumblingMegeSession",
+        session(10),
+        "7 22 51 15 37 @70 7..32=3 37..47=1 51..61=1",
+    ),
+    scotty(
+        "session outOfOrderCombinedSessionMultiSession",
         session(5),
         "20 40 50 57 33 31 @70 20..25=1 31..38=2 40..45=1 50..55=1 57..62=1",
     ),
     # Scotty's gap is 10, but an event just as far away belongs to the session: our gap is one longer, and so are ends.
-    scotty("outOfOrderCombinedSessionMultiSession", session(11), "20 40 50 57 33 31 @70 20..31=1 31..68=5"),
+    scotty("session outOfOrderCombinedSessionMultiSession", session(11), "20 40 50 57 33 31 @70 20..31=1 31..68=5"),
     scotty(
-        "tupleOutsideAllowedLatenessTest",
+        "session tupleOutsideAllowedLatenessTest",
         session(10),
         "2600 2700 @3000 2600..2610=1 2700..2710=1 3700 1999! ;",
         lateness=1000,
     ),
     scotty(
-        "tupleInsideAllowedLatenessTest",
+        "session tupleInsideAllowedLatenessTest",
         session(10),
         "2600 @3000 2600..2610=1 3700 2500 @4000 2500..2510=1 3700..3710=1",
         lateness=1000,
     ),
     scotty(
-        "tupleOutsideAllowedLatenessTest2",
+        "session tupleOutsideAllowedLatenessTest2",
         session(10),
         "2600 2700 ; 1500! @3000 2600..2610=1 2700..2710=1",
         latency=1000,
@@ -284,7 +287,7 @@ SESSIONS = [
         for name, more in {"ZeroLatenessPurgingTrigger": "10000! 10100!", "ZeroLateness": "10000!"}.items()
     ),
     *(
-        # Flink gives it again at once and at its end, or what is new of it (1 and 1); our second tier gives it once, all.
+        # Flink gives it again at once and at its end, or what is new of it (1 and 1); our second tier gives it once.
         flink(f"testDropDueToLatenessSession{name}", session(3000), script, lateness=10_000)
         for name in ("WithHugeLatenessPurgingTrigger", "WithHugeLateness")
         for script in [f"{FLINK} 10000 ; 14500 @20000 @100000 1000..17500=8"]
@@ -292,26 +295,10 @@ SESSIONS = [
 ]
 
 
-@dataclass(frozen=True)
-class SessionsAsked(Tiers):
-    """Tiers that always build the machine for sessions."""
-
-    def build(self, store: ChunkStore, layout: Layout) -> Machine:
-        return SessionTiers(self, store, layout)
-
-
 @pytest.mark.parametrize("snapshot", [False, True], ids=["kept", "restored"])
-@pytest.mark.parametrize("case", WINDOWS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*WINDOWS, *SESSIONS], ids=lambda case: case.name)
 def test_tiers_give_the_known_windows(case: Case, snapshot: bool) -> None:
-    assert isinstance(case.window, Window)
     _check(case, _run(case, Tiers(case.latencies, case.window, ASKED), snapshot=snapshot))
-
-
-@pytest.mark.parametrize("snapshot", [False, True], ids=["kept", "restored"])
-@pytest.mark.parametrize("case", SESSIONS, ids=lambda case: case.name)
-def test_sessions_are_the_known_ones(case: Case, snapshot: bool) -> None:
-    window: Any = case.window
-    _check(case, _run(case, SessionsAsked(case.latencies, window, ASKED), snapshot=snapshot))
 
 
 ONE_TIER = [case for case in WINDOWS if not case.lateness]
@@ -341,9 +328,8 @@ def test_an_aggregation_on_sorted_input_gives_the_known_windows(case: Case) -> N
 
 def _rows(events: list[Event]) -> pa.RecordBatch:
     ts, value, key = ([event[place] for event in events] for place in range(3))
-    return pa.RecordBatch.from_pydict(
-        {"id": value, "ts": ts, "key": key}, pa.schema(dict.fromkeys(["id", "ts", "key"], pa.int64()))
-    )
+    columns = [pa.array(column, pa.int64()) for column in (value, ts, key)]
+    return pa.RecordBatch.from_arrays(columns, names=["id", "ts", "key"])
 
 
 def _run(case: Case, settings: Settings, *, snapshot: bool = False) -> Run:
@@ -390,8 +376,9 @@ def test_punctuations_are_sparks_watermarks(name: str, watermarks: list[int]) ->
     """Spark says 0 where there is none yet."""
     case = SPARK[name]
     run = _run(case, Tiers(case.latencies, tumbling(5), ASKED))
-    before = [timeline.punctuation_before(np.array([tick]), 11)[0] for tick, timeline in enumerate(run.timelines)]
-    assert [max(0, passed + 1) for passed in before] == watermarks
+    for tick, (timeline, watermark) in enumerate(zip(run.timelines, watermarks, strict=True)):
+        passed = timeline.punctuation_before(np.array([tick]), case.latency).item()
+        assert max(0, passed + 1) == watermark
 
 
 def test_as_many_windows_are_held_as_spark_has_state_rows() -> None:

@@ -73,7 +73,7 @@ class Planner:
             raise InputError(must("columns", f"not be named {', '.join(added)}", taken[0], advice))
         if added:
             self._check_moved()
-        packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]))
+        packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]), timezone="UTC")
         down = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
         return LaneSchemas(self._user, down, down_plan, settings.tiers)
 
