@@ -80,8 +80,13 @@ def write_files(
     late: float = 0.1,
     longest_us: int = 2_000_000,
     apart_us: int = 1_000,
+    *,
+    in_turn: bool = False,
 ) -> Path:
-    """Rows evenly apart, a share of them up to `longest_us` late; several files make up a micro-batch."""
+    """Rows evenly apart, a share of them up to `longest_us` late; several files make up a micro-batch.
+
+    Their keys are drawn, or come in turn.
+    """
     target = folder / "events"
     target.mkdir()
     rng = np.random.default_rng(settings.seed)
@@ -91,7 +96,7 @@ def write_files(
         delay = np.where(rng.random(size) < late, rng.integers(0, longest_us, size), 0)
         columns = {
             "ts": pa.array(START_US + position * apart_us - delay, pa.timestamp("us", "UTC")),
-            "key": pa.array(rng.integers(0, settings.keys, size), pa.int32()),
+            "key": pa.array(position % settings.keys if in_turn else rng.integers(0, settings.keys, size), pa.int32()),
             "value": pa.array(rng.random(size)),
         }
         pq.write_table(pa.table(columns), target / f"{number:05d}.parquet")

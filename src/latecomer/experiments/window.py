@@ -1,10 +1,10 @@
 """How fast windows are on Spark: ours against Spark's own, on both of its state stores; and how the cost grows.
 
-The question is Spark's own example of a heavy one: per key the range (largest less smallest value) over windows of two
-hours, one every hour, rows up to ten minutes late, one latency or watermark of ten minutes. All paths read the same
-files in the same micro-batches in one run; a path's figure is the median over its micro-batches after the first few.
-What they give is compared, window by window and key by key.
-The cost of keys and of overlaps is measured on ours alone: seconds per event and result row.
+The question is that of hourly meter readings: per key the largest and the smallest value over windows of two hours, one
+every hour; every key has a reading an hour, one in twenty comes up to ten minutes late, and the latency, or Spark's
+watermark, is eleven minutes. All paths read the same files in the same micro-batches in one run; a path's figure is
+the median over its micro-batches after the first few. What they give is compared, window by window and key by key.
+The cost of keys and of overlaps is measured on ours alone: time per event and result row.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from latecomer.spark.counters import read_counters, total
 from latecomer.spark.session import changed_settings
 
 SHARDS = 2
-APART_US = 15_000  # 800,000 rows are 3 hours and 20 minutes
+HOUR_US = 3_600_000_000
 LATE, LONGEST_US = 0.05, 600_000_000
 WAIT = "11 minutes"
+PER_HOUR = 20_000
 FILLING = 3  # batches that do not count
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _STATE = "org.apache.spark.sql.execution.streaming.state."
 KEYS = (1_000, 1_000_000)
 OVERLAPS = (1, 60)
-ADVANCE_MINUTES = 10
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def run(settings: WindowBench, tell: Callable[[str], None]) -> Report:
     """Measure every path, round after round."""
     spark = lc.session()
     times: dict[str, list[float]] = {}
-    report = Report("window", {**asdict(settings), "apart_us": APART_US, "wait": WAIT})
+    report = Report("window", {**asdict(settings), "rows_per_hour": PER_HOUR, "wait": WAIT})
     with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
         files = _files(Path(folder) / "compared", settings.stream())
         tell("comparing the results of all paths")
@@ -77,7 +77,7 @@ def run(settings: WindowBench, tell: Callable[[str], None]) -> Report:
 
 def _files(folder: Path, stream: OperatorBench) -> Path:
     folder.mkdir()
-    return write_files(folder, stream, SHARDS, LATE, LONGEST_US, APART_US)
+    return write_files(folder, stream, SHARDS, LATE, LONGEST_US, HOUR_US // PER_HOUR, in_turn=True)
 
 
 def _ours(df: DataFrame, size: str = "2 hours", advance: str = "1 hour") -> lc.Result:
@@ -139,8 +139,7 @@ def _costs(
         found[f"{keys} keys"] = _cost(_ours(read_stream(spark, many)), settings, f"{folder}/k{keys}")
     for overlap in OVERLAPS:
         tell(f"windows of {overlap} advances")
-        size = f"{overlap * ADVANCE_MINUTES} minutes"
-        result = _ours(read_stream(spark, files), size, f"{ADVANCE_MINUTES} minutes")
+        result = _ours(read_stream(spark, files), f"{overlap} hours")
         found[f"{overlap} advances"] = _cost(result, settings, f"{folder}/o{overlap}")
     return found
 

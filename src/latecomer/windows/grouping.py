@@ -50,7 +50,13 @@ class Groups(NamedTuple):
         """One value per group."""
         if len(self.order) == 0:
             return values[:0]
-        reduced: npt.NDArray[Any] = how.reduceat(values[self.order], self.starts)
+        sizes = self.sizes
+        if int(sizes.max()) > 2:
+            many: npt.NDArray[Any] = how.reduceat(values[self.order], self.starts)
+            return many
+        reduced: npt.NDArray[Any] = values[self.firsts]  # pairs at most: numpy's reduceat would take them one by one
+        pairs = np.flatnonzero(sizes == 2)
+        reduced[pairs] = how(reduced[pairs], values[self.order[self.starts[pairs] + 1]])
         return reduced
 
     def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
