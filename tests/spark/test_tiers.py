@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,17 +91,20 @@ def test_types_and_names_of_results(spark: SparkSession) -> None:
 def test_tiers_get_better_and_the_last_is_complete(spark: SparkSession) -> None:
     df = _clicks(spark)
     result = _asked(df).tumbling("10 seconds").aggregate(lc.count()).tiers("1 second", "20 seconds", "1 hour")
-    counts = [sum(row["count"] for row in result.tier(number).collect()) for number in (1, 2, 3)]
+    down = result.down.collect()
+    counts = [sum(row["count"] for row in down if row["tier"] == number) for number in (1, 2, 3)]
     assert counts[0] < counts[1] < counts[2] == 400
-    down = result.down
-    assert down.where("tier = 2").drop("tier").count() == len(result.tier(2).collect())
-    changes = result.changes
-    standing = changes.groupBy("window_start", "ad", "count").agg(F.sum("change").alias("n")).where("n != 0")
-    assert _rows(standing.select("window_start", "ad", "count")) == _rows(
-        result.tier(3).select("window_start", "ad", "count")
-    )
-    assert {row["pane"] for row in changes.select("pane").distinct().collect()} == {"early", "revised"}
-    assert result.tier(3).count() == df.groupBy(F.window("ts", "10 seconds"), "ad").count().count()
+    second = [tuple(row)[:-1] for row in down if row["tier"] == 2]
+    assert _rows(result.tier(2)) == sorted(second, key=str)
+    last = sorted((tuple(row)[:-1] for row in down if row["tier"] == 3), key=str)
+    changes = result.changes.collect()
+    standing: Counter[tuple[object, ...]] = Counter()
+    for row in changes:
+        standing[tuple(row)[:4]] += row["change"]
+    assert sorted((row for row, times in standing.items() if times), key=str) == last
+    assert {row["pane"] for row in changes} == {"early", "revised"}
+    truth = df.groupBy(F.window("ts", "10 seconds"), "ad").count()
+    assert last == _rows(truth.select("window.start", "window.end", "ad", "count"))
 
 
 def test_one_query_serves_all_tiers_and_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,13 +147,12 @@ def test_the_paper_s_two_examples(spark: SparkSession) -> None:
     users = clicks.selectExpr("ts", "id % 5 AS user", "ad", "received")
     asked = lc.disordered(users, time="ts", key="user", arrival="received", shards=2)
     pattern = lc.Pattern("ad", "ad0", "ad1", "1 minute")
-    basic = asked.app(pattern).tiers("5 seconds", "1 hour")
+    basic = _rows(asked.app(pattern).tiers("5 seconds", "1 hour").down)
     columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("user", pa.int64()), ("ad", pa.string())])
     own = asked.app(pattern).tiers("5 seconds", "1 hour", partial=_needed, merge=_same, returns=columns)
-    expected = _rows(basic.tier(2))
-    assert expected
-    assert _rows(own.tier(2)) == expected
-    assert _rows(own.tier(1)) == _rows(basic.tier(1)) != expected
+    assert {row[-1] for row in basic} == {1, 2}
+    assert [row[:-1] for row in basic if row[-1] == 1] != [row[:-1] for row in basic if row[-1] == 2]
+    assert _rows(own.down) == basic
 
 
 def _needed(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -163,11 +166,11 @@ def _same(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def test_events_in_order_per_tier(spark: SparkSession) -> None:
-    result = _asked(_clicks(spark)).tiers("1 second", "1 hour")
-    assert result.tier(2).count() == 400
-    assert 0 < result.tier(1).count() < 400
-    assert result.changes.count() == 400
-    assert set(result.down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier"}
+    down = _asked(_clicks(spark)).tiers("1 second", "1 hour").down
+    tiers = Counter(row["tier"] for row in down.collect())
+    assert tiers[2] == 400
+    assert 0 < tiers[1] < 400
+    assert set(down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier"}
 
 
 def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> None:
@@ -199,3 +202,14 @@ def test_what_cannot_be_asked_is_refused_before_it_starts(
     events = _asked(_clicks(spark))
     with pytest.raises(lc.InputError, match=text):
         ask(events)
+
+
+def test_explain_tells_what_is_held(spark: SparkSession) -> None:
+    events = _asked(_clicks(spark))
+    told = events.tumbling("1 minute").aggregate(lc.count()).tiers("1 second", "1 hour").explained()
+    assert "tiers         1 second, 1 hour" in told
+    assert "holds partial results" in told
+    told = events.app(lc.Pattern("ad", "ad0", "ad1", "1 minute")).tiers("5 minutes").explained()
+    assert "holds events" in told
+    assert "Pattern" in told
+    assert max(len(line) for line in told.splitlines()) <= 80

@@ -14,11 +14,11 @@ from latecomer.basic import PassThrough
 from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.impatience import Reorder
+from latecomer.impatience import Ordered, Reorder, Tiers
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
-from latecomer.windows import WINDOW_START
+from latecomer.windows import WINDOW_START, Session, Window
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
@@ -73,8 +73,8 @@ def result_text(story: Story, counters: Measured = None) -> str:
         lines += ["after the sort", *_lanes(measured)]
         lines += _section("saved", _saved(story, measured))
     else:
-        heading = "no sort" if isinstance(story.settings, PassThrough) else "the strategy"
-        lines += _section("before it", story.steps) + _section(heading, [_strategy(story.settings)])
+        heading = _HEADINGS.get(type(story.settings), "the strategy")
+        lines += _section("before it", story.steps) + _section(heading, _strategy(story.settings))
         lines += ["after it", *_lanes(measured)]
     return "\n".join(lines)
 
@@ -100,7 +100,40 @@ def _lines(word: str | None, text: str, effect: str = "") -> list[str]:
     return [f"{a}{b:<{room}}  {c}".rstrip() for a, b, c in zip(left, middle, right, strict=False)]
 
 
-def _strategy(settings: Settings) -> Step:
+def _strategy(settings: Settings) -> Iterator[Step]:
+    if isinstance(settings, Tiers):
+        yield Step("tiers", _latencies(settings.latencies), "holds partial results")
+        yield Step("windows", _window(settings.window))
+        yield Step("results", ", ".join(aggregate.name for aggregate in settings.aggregates))
+    elif isinstance(settings, Ordered):
+        holds = "holds events" if settings.partial is None else "holds partial results"
+        yield Step("tiers", _latencies(settings.latencies), holds)
+        if settings.partial is not None:
+            yield Step("functions", "partial on what a tier adds, merge with the tiers before")
+        if settings.operator is not None:
+            yield Step("runs", type(settings.operator).__name__, "on every tier, in order")
+    else:
+        yield _any_strategy(settings)
+
+
+_HEADINGS: dict[type[Settings], str] = {
+    PassThrough: "no sort",
+    Tiers: "no sort: partial results are folded as they come",
+    Ordered: "a sort per tier",
+}
+
+
+def _latencies(latencies: Sequence[Duration]) -> str:
+    return ", ".join(str(latency) for latency in latencies)
+
+
+def _window(window: Window | Session) -> str:
+    if isinstance(window, Session):
+        return f"sessions until nothing comes for {window.gap}"
+    return str(window.size) if window.slices == 1 else f"{window.size}, every {window.advance}"
+
+
+def _any_strategy(settings: Settings) -> Step:
     told = {name: value for name, value in settings.describe().items() if name != "strategy" and value is not None}
     text = ", ".join(f"{name} {value}" for name, value in told.items())
     return Step(settings.name, text or STRATEGIES.get(f"{settings.name}()", ""))
