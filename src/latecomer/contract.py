@@ -71,6 +71,11 @@ class Output:
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
+    @property
+    def standing(self) -> int:
+        """How many rows are results, and not the voiding of one."""
+        return len(self) if self.change is None else int((self.change >= 0).sum())
+
 
 def down(batch: EventBatch) -> Output:
     """Events as results, unchanged."""

@@ -87,4 +87,6 @@ def _text_us(value: object, where: str) -> int:
         position = part.end()
     if not text:
         raise InputError(must(where, "be a duration with a unit", value, advice))
+    if abs(total) < _LONGEST_US and abs(total - round(total)) > 1e-3:
+        raise InputError(must(where, "be whole microseconds", value, "round it"))
     return round(min(total, 10.0 * _LONGEST_US)) if total > 0 else -round(min(-total, 10.0 * _LONGEST_US))

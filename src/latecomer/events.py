@@ -237,7 +237,9 @@ def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> Bools:
 def _equal_values(one: pa.Array, other: pa.Array) -> Bools:
     if pa.types.is_nested(one.type):
         pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
-        return np.array([left == right for left, right in pairs], dtype=np.bool_)
+        return np.array([repr(left) == repr(right) for left, right in pairs], dtype=np.bool_)
+    if pa.types.is_null(one.type):
+        return np.ones(len(one), dtype=np.bool_)
     same = pc.fill_null(pc.equal(one, other), False)
     same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
     if pa.types.is_floating(one.type):

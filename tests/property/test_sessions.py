@@ -66,7 +66,7 @@ def sessions(events: Sequence[Keyed], gap_us: int) -> list[Row]:
     found: dict[int, list[list[Keyed]]] = {}
     for event in sorted(events):
         of_key = found.setdefault(event.key, [])
-        if of_key and event.ts_us < of_key[-1][-1].ts_us + gap_us:
+        if of_key and event.ts_us <= of_key[-1][-1].ts_us + gap_us:
             of_key[-1].append(event)
         else:
             of_key.append([event])
@@ -151,7 +151,7 @@ def _check_times(run: Run, asked: Tiers, expected: list[list[Row]]) -> None:
     """A session is given when the tier's punctuation has passed it, no earlier and no later."""
     for place, timeline in enumerate(run.timelines):
         for number, latency_us in enumerate(asked.latencies_us):
-            due = [row for row in expected[number] if row.end_us - 1 <= timeline.punctuation(latency_us)]
+            due = [row for row in expected[number] if row.end_us <= timeline.punctuation(latency_us)]
             assert sorted(_given(run.outputs[: place + 1], number + 1)) == due
 
 
@@ -202,15 +202,17 @@ def _changes(
     ]
 
 
-def test_an_event_at_the_end_begins_a_new_session() -> None:
+def test_an_event_at_the_end_joins_the_session_as_in_spark() -> None:
     told = _changes(["1 us"], "10 us", (0, 0), (9, 1), (19, 2), (28, 3))
-    assert told == [[], [], [(1, 1, 0, 19, 2)], [], [(1, 1, 19, 38, 2)]]
+    assert told == [[], [], [], [], [(1, 1, 0, 38, 4)]]
+    told = _changes(["1 us"], "10 us", (0, 0), (9, 1), (20, 2), (28, 3))
+    assert told == [[], [], [(1, 1, 0, 19, 2)], [], [(1, 1, 20, 38, 2)]]
 
 
-def test_a_session_is_given_when_the_punctuation_is_at_its_last_microsecond() -> None:
-    assert _changes(["5 us"], "10 us", (0, 0), (13, 1), (14, 2))[:3] == [[], [], [(1, 1, 0, 10, 1)]]
-    told = _changes(["5 us"], "10 us", (0, 0), (12, 1), (25, 2), (26, 3))
-    assert told == [[], [], [(1, 1, 0, 10, 1)], [(1, 1, 12, 22, 1)], [(1, 1, 25, 36, 2)]]
+def test_a_session_is_given_when_the_punctuation_is_at_its_end() -> None:
+    assert _changes(["5 us"], "10 us", (0, 0), (14, 1), (15, 2))[:3] == [[], [], [(1, 1, 0, 10, 1)]]
+    told = _changes(["5 us"], "10 us", (0, 0), (12, 1), (25, 2), (27, 3))
+    assert told == [[], [], [(1, 1, 0, 10, 1)], [(1, 1, 12, 22, 1)], [(1, 1, 25, 37, 2)]]
 
 
 def test_a_late_event_between_two_given_sessions_makes_them_one() -> None:

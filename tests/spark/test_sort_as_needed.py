@@ -91,7 +91,7 @@ def test_wrong_windows_and_latencies_are_named(events: lc.Events, call: Any, mes
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["count", "groupBy", "agg", "aggregate", "join", "orderBy", "limit", "scan", "app"])
+@pytest.mark.parametrize("name", ["count", "groupBy", "agg", "join", "orderBy", "limit", "scan", "pattern"])
 def test_what_needs_order_is_refused_with_the_strategies(events: lc.Events, name: str) -> None:
     assert not hasattr(events, name)
     with pytest.raises(lc.OrderSensitiveError) as error:
@@ -127,8 +127,10 @@ steps so far
   select        ts, meter, kwh                          3 of 4 columns
   tumbling      1 hour                                  adds window_start
 no sort yet: nothing is sorted before you choose a strategy
-  .reorder(latency=...)    wait, then give rows in event-time order
-  .pass_through()          give rows as they come
+  .reorder(latency=...)       wait, then give rows in event-time order
+  .aggregate(...).tiers(...)  answer windowed questions early, and better later
+  .app(...).tiers(...)        run operators on rows in order, per latency
+  .pass_through()             give rows as they come
 """
     )
 
@@ -191,7 +193,7 @@ def packed(rows: dict[str, list[Any]]) -> pa.RecordBatch:
         [None, *({"a": id} for id in rows["id"][1:])], pa.struct([pa.field("a", pa.int64(), nullable=False)])
     )
     blob = rows_to_bytes(batch.append_column("nested", nested))
-    return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, (["on_time"], [True], [blob]), strict=True)))
+    return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, (["on_time"], [True], [0], [blob]), strict=True)))
 
 
 def test_shards_merge_into_one_order_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +201,7 @@ def test_shards_merge_into_one_order_piece_by_piece(monkeypatch: pytest.MonkeyPa
     one = packed({"id": [1, 2, 3], "text": ["b", "é", None], "_lc_ts": [3, 5, 21], "_lc_tick": [0, 1, 1]})
     two = packed({"id": [4, 5], "text": ["a", "z"], "_lc_ts": [2, 12], "_lc_tick": [1, 0]})
     plan = DownPlan(Layout("_lc_ts"), merged=True, window=None)
-    pieces = list(unpacker(("text", "id", "nested"), plan, changes=True)(iter([one, two])))
+    pieces = list(unpacker(("text", "id", "nested", "change", "pane", "final"), plan, changes=True)(iter([one, two])))
     assert [piece.num_rows for piece in pieces] == [2, 2, 1]
     merged = pa.Table.from_batches(pieces)
     assert merged.schema.names == ["text", "id", "nested", "change", "pane", "final"]

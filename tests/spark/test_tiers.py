@@ -43,7 +43,7 @@ def test_windows_are_spark_s_own(spark: SparkSession, kind: str) -> None:
     windows, sparks = {
         "tumbling": (events.tumbling("10 seconds"), F.window("ts", "10 seconds")),
         "hopping": (events.hopping("30 seconds", "10 seconds"), F.window("ts", "30 seconds", "10 seconds")),
-        "session": (events.session("2 seconds"), F.session_window("ts", "2 seconds")),
+        "session": (events.session("900 ms"), F.session_window("ts", "900 milliseconds")),  # as far as they are apart
     }[kind]
     aggregates = (lc.count(), lc.count("price"), lc.sum("price"), lc.min("price"), lc.max("weight"), lc.mean("price"))
     more = (lc.variance("price"), lc.stddev("price"), lc.count_distinct("price"), lc.quantile("price", 0.25))
@@ -53,7 +53,7 @@ def test_windows_are_spark_s_own(spark: SparkSession, kind: str) -> None:
         *(F.variance("price"), F.stddev("price"), F.count_distinct("price"), F.percentile("price", 0.25)),
     )
     expected = _rows(theirs.select("window.start", "window.end", *[f"`{name}`" for name in theirs.columns[1:]]))
-    found = _rows(mine.tier(1))
+    found = _rows(mine.tier(1).drop("pane", "final"))
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert one[:8] == other[:8]
@@ -85,6 +85,8 @@ def test_types_and_names_of_results(spark: SparkSession) -> None:
         "top_k_ad": "array<struct<value:string,count:bigint>>",
         "newest": "bigint",
         "tier": "int",
+        "pane": "string",
+        "final": "boolean",
     }
 
 
@@ -94,9 +96,13 @@ def test_tiers_get_better_and_the_last_is_complete(spark: SparkSession) -> None:
     down = result.down.collect()
     counts = [sum(row["count"] for row in down if row["tier"] == number) for number in (1, 2, 3)]
     assert counts[0] < counts[1] < counts[2] == 400
-    second = [tuple(row)[:-1] for row in down if row["tier"] == 2]
-    assert _rows(result.tier(2)) == sorted(second, key=str)
-    last = sorted((tuple(row)[:-1] for row in down if row["tier"] == 3), key=str)
+    second = [tuple(row)[:4] for row in down if row["tier"] == 2]
+    assert [row[:4] for row in _rows(result.tier(2))] == sorted(second, key=str)
+    last = sorted((tuple(row)[:4] for row in down if row["tier"] == 3), key=str)
+    assert {(row["tier"], row["pane"], row["final"]) for row in down if row["tier"] != 2} == {
+        (1, "early", False),
+        *((3, pane, True) for pane in ("revised", "on_time")),
+    }
     changes = result.changes.collect()
     standing: Counter[tuple[object, ...]] = Counter()
     for row in changes:
@@ -130,6 +136,7 @@ def test_one_query_serves_all_tiers_and_a_restart_changes_nothing(spark: SparkSe
     early, last = read(sinks["tier_1"]).drop("batch"), read(sinks["tier_2"]).drop("batch")
     down = read(str(tmp_path / "out" / "down"))
     assert _rows(early) == _rows(down.where("tier = 1").drop("tier", "batch"))
+    last = last.drop("pane", "final")
     closed = [row["window_start"] for row in last.collect()]
     log = read(sinks["changes"]).where(F.col("window_start").isin(closed))
     standing = log.groupBy("window_start", "window_end", "ad", "count").agg(F.sum("change").alias("n")).where("n != 0")
@@ -150,8 +157,8 @@ def test_the_paper_s_two_examples(spark: SparkSession) -> None:
     basic = _rows(asked.app(pattern).tiers("5 seconds", "1 hour").down)
     columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("user", pa.int64()), ("ad", pa.string())])
     own = asked.app(pattern).tiers("5 seconds", "1 hour", partial=_needed, merge=_same, returns=columns)
-    assert {row[-1] for row in basic} == {1, 2}
-    assert [row[:-1] for row in basic if row[-1] == 1] != [row[:-1] for row in basic if row[-1] == 2]
+    assert {row[3] for row in basic} == {1, 2}
+    assert [row[:3] for row in basic if row[3] == 1] != [row[:3] for row in basic if row[3] == 2]
     assert _rows(own.down) == basic
 
 
@@ -170,7 +177,7 @@ def test_events_in_order_per_tier(spark: SparkSession) -> None:
     tiers = Counter(row["tier"] for row in down.collect())
     assert tiers[2] == 400
     assert 0 < tiers[1] < 400
-    assert set(down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier"}
+    assert set(down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier", "pane", "final"}
 
 
 def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> None:
@@ -193,6 +200,20 @@ def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> N
         (lambda events: events.select("ts").tumbling("1 s").aggregate(lc.count()).tiers("1 s"), "still be there"),
         (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("ad")).tiers("1 s"), "different names"),
         (lambda events: events.app("pattern"), "be given an operator"),
+        (lambda events: events.tumbling("1 s").aggregate("count").tiers("1 s"), "be given aggregates"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.max()).tiers("1 s"), "the name of a column"),
+        (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("tier")).tiers("1 s"), "not be named"),
+        (lambda events: events.tumbling("0.4 us"), "size must be whole microseconds"),
+        (lambda events: events.hopping("1 day", "1 us"), "at most 10,000 slices"),
+        (lambda events: events.session("1 s").pass_through(), "be asked with aggregates"),
+        (lambda events: events.session("1 s").tiers("1 s"), "be asked with aggregates"),
+        (
+            lambda events: events.select("ad", "id").app(lc.Pattern("id", 1, 2, "1 s")).tiers("1 s"),
+            "be among the columns",
+        ),
+        (lambda events: events.app(lc.Pattern("id", 1.5, 2, "1 s")).tiers("1 s"), "be of type int64"),
+        (lambda events: events.app(lc.Pattern("ad", None, "ad1", "1 s")).tiers("1 s"), "be of type string"),
+        (lambda events: events.tiers("1 s", partial=_same, merge=_same, returns="ad string"), "an Arrow schema"),
         (lambda events: events.pass_through().tier(1), "a result of .tiers"),
     ],
 )

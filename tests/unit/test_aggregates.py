@@ -172,7 +172,7 @@ counted_sum = Custom(
     finish=lambda state: state[1] * state[0],
     returns=pa.float64(),
 )
-in_time_order = Custom("x", list, lambda state, value: [*state, value], None, joined, pa.string(), "joined")
+in_time_order = Custom("x", list, lambda state, value: [*state, value], None, joined, pa.string(), named="joined")
 joined_window = WindowFunction(["x"], lambda rows: joined(rows.column("x").to_pylist()), pa.string(), named="joined")
 
 ORDERED = list(VALUES)
@@ -315,7 +315,7 @@ def test_errors_of_the_users_functions_surface() -> None:
 
 def test_custom_without_merge_cannot_be_merged() -> None:
     assert not in_time_order.mergeable
-    with pytest.raises(InputError, match="joined_x must have a merge"):
+    with pytest.raises(InputError, match="joined must have a merge"):
         in_parts(in_time_order, [(0, 0, 1, 0), (0, 0, 2, 1)], pa.int64())
 
 

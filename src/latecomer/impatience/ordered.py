@@ -24,7 +24,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import widened
 from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
@@ -34,7 +33,7 @@ from latecomer.impatience.latencies import check_latencies, latencies_in_us, tie
 from latecomer.impatience.merging import merge_events
 from latecomer.progress import Timeline
 from latecomer.windows.folding import FRESH
-from latecomer.windows.operators import Operator
+from latecomer.windows.operators import Operator, check_function, check_kept, check_returns, returned
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -63,6 +62,10 @@ class Ordered(Settings):
         check_max_held(self.max_held)
         if (self.partial is None) != (self.merge is None) or (self.partial is None) != (self.returns is None):
             raise InputError(must("partial, merge and returns", "be given together", "some of them", "give all three"))
+        if self.partial is not None:
+            check_function(self.partial, "partial")
+            check_function(self.merge, "merge")
+            check_returns(self.returns, "partial and merge")
 
     @property
     def latencies_us(self) -> list[int]:
@@ -88,12 +91,12 @@ class Ordered(Settings):
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = super().output(columns, layout)
+        if layout.time not in own.names and (self.operator is not None or self.returns is not None):
+            rule = "be among the columns where an operator or a function runs on them"
+            raise InputError(must("time", rule, f"only {', '.join(own.names)}", "select it as it is"))
         if self.returns is not None:
+            check_kept(self.returns, columns, layout, "partial and merge")
             own = self.returns
-            for name in (layout.time, *layout.key):
-                if name not in own.names:
-                    rule = f"keep the columns {', '.join((layout.time, *layout.key))}"
-                    raise InputError(must("partial and merge", rule, own.names, f"return {name} too"))
         return own if self.operator is None else self.operator.output(own, layout)
 
     def ready(self, punctuation_us: int) -> int:
@@ -127,6 +130,11 @@ class _Ordered(Machine):
         yield from self._move(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held)
 
+    @property
+    def runs(self) -> int:
+        parts = (self.store.part(number, len(self._latencies_us)) for number in range(len(self._latencies_us)))
+        return sum(_Tier(self._settings, part, self.layout).runs for part in parts)
+
     def finish(self) -> Iterator[Output]:
         yield from self._move({}, [FOREVER_US] * len(self._latencies_us))
 
@@ -152,6 +160,11 @@ class _Tier:
         self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)
         self._fresh, self._moved = KeptRuns(own, layout), KeptRuns(before, self._layout)
         self._operator = None if settings.operator is None else settings.operator.build(operator, self._layout)
+
+    @property
+    def runs(self) -> int:
+        """How many sorted runs it holds."""
+        return len(self._fresh) + len(self._moved)
 
     def release(self, came: EventBatch | None, moved: EventBatch | None, ready_us: int) -> EventBatch | None:
         """The rows of the tier up to a time, in order."""
@@ -187,14 +200,9 @@ class _Tier:
         returns = self._settings.returns
         if function is None or returns is None:
             return events
-        given = function(events.user_rows)
-        if not isinstance(given, pa.RecordBatch) or given.schema.names != returns.names:
-            got = given.schema.names if isinstance(given, pa.RecordBatch) else type(given).__name__
-            rule = f"return a RecordBatch with {', '.join(returns.names)}"
-            raise InputError(must(name, rule, got, "or change what `returns` says"))
+        given = returned(function(events.user_rows), returns, name)
         ticks = pa.array(np.zeros(given.num_rows, dtype=np.int64))
-        rows = widened(given.cast(returns)).append_column(TICK_FIELD, ticks)
-        return EventBatch(rows, self._layout).sorted()
+        return EventBatch(given.append_column(TICK_FIELD, ticks), self._layout).sorted()
 
 
 def _marked(events: EventBatch, fresh: int) -> EventBatch:

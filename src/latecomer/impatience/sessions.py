@@ -4,7 +4,7 @@ An event goes to the first tier whose latency it keeps, as in `tiers`. The event
 than the gap are folded into a fragment: its first time (`_lc_slice`), its last, and the states of the aggregates. When
 the tier's punctuation has passed a session, the session is given and goes on to the next tier as one row that is not
 fresh; there, late events may lengthen it or join it to others. So the rows that are not fresh in a session that closes
-are what the tier before has said of it. As in Spark, an event at the last time + gap begins a new session.
+are what the tier before has said of it. As in Spark, an event at the last time + gap still joins the session.
 
 A batch reads the sessions that its punctuations lie in and those that close; later ones only wait.
 
@@ -52,19 +52,19 @@ def most_held_sessions(window: Session, accepted_ts_us: Int64s, punctuation_us: 
     """At most as many fragments as events in sessions that are open, had all events one key."""
     gap_us = window.gap_us
     groups = cut_sessions(np.zeros(len(accepted_ts_us), dtype=np.int64), accepted_ts_us, accepted_ts_us, gap_us)
-    open_still = accepted_ts_us[groups.lasts] + gap_us - 1 > punctuation_us
+    open_still = accepted_ts_us[groups.lasts] + gap_us > punctuation_us
     return int(groups.sizes[open_still].sum())
 
 
 def cut_sessions(owner: Int64s, start_us: Int64s, last_us: Int64s, gap_us: int) -> Groups:
-    """Stretches of one owner that overlap or lie closer than the gap; by owner (from zero on), then start."""
+    """Stretches of one owner that overlap or lie no further apart than the gap; by owner (from zero on), then start."""
     _, by_start = sort_times(start_us)
     _, by_owner = sort_times(owner[by_start])
     order = by_start[by_owner]
     owner, start_us = owner[order], start_us[order]
     reach_us = _reach(owner, last_us[order])
     begins = np.ones(len(order), dtype=np.bool_)
-    begins[1:] = (owner[1:] != owner[:-1]) | (start_us[1:] - reach_us[:-1] >= gap_us)
+    begins[1:] = (owner[1:] != owner[:-1]) | (start_us[1:] - reach_us[:-1] > gap_us)
     return Groups(order, np.flatnonzero(begins))
 
 
@@ -200,7 +200,7 @@ class SessionTiers(Machine):
         self._keep(later, tier)
         together = concat_rows([mine, *self._open_before(tier, punctuation_us)])
         groups = self._sessions(together)
-        ends_us = np.repeat(groups.reduce(np.maximum, _lasts_of(together)) + self._gap_us - 1, groups.sizes)
+        ends_us = np.repeat(groups.reduce(np.maximum, _lasts_of(together)) + self._gap_us, groups.sizes)
         ended = ends_us <= punctuation_us  # never so where a tier before has it open: its punctuation is no earlier
         left = ~ended & (groups.order < mine.num_rows)
         self._keep(self._merged(_Fragments.of(together, groups, left)), tier)
@@ -218,7 +218,7 @@ class SessionTiers(Machine):
 
     def _due_us(self, last_us: Int64s) -> int:
         """The first punctuation that can end a session with one of these last times."""
-        return int(last_us.min(initial=FOREVER_US)) + self._gap_us - 1
+        return min(int(last_us.min(initial=FOREVER_US)) + self._gap_us, FOREVER_US)
 
     def _sessions(self, table: pa.RecordBatch) -> Groups:
         """Fragments that are in one session."""

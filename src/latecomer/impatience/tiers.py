@@ -30,7 +30,7 @@ from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows
 from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, tiers_of, told
 from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
-from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session, Window, check_aggregates
+from latecomer.windows import Aggregate, Session, Window, check_kinds
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, results_schema, window_results
@@ -53,10 +53,9 @@ class Tiers(Settings):
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
         check_max_held(self.max_held)
-        for aggregate in self.aggregates:
-            if not aggregate.mergeable:
-                advice = "give it a merge, or use one latency with reorder"
-                raise InputError(must(f"aggregate {aggregate.name}", "have a merge", "none", advice))
+        check_kinds(self.aggregates)
+        if not isinstance(self.window, Window | Session):
+            raise InputError(must("window", "be a Window or a Session", self.window, "e.g. lc.Window('1 hour')"))
 
     @property
     def latencies_us(self) -> list[int]:
@@ -90,8 +89,7 @@ class Tiers(Settings):
         return timeline.punctuation(self.latencies_us[-1])
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        check_aggregates(self.aggregates, columns, (WINDOW_START, WINDOW_END, *layout.key))
-        return results_schema(columns, layout.time, Folding(layout.key, self.aggregates))
+        return results_schema(columns, layout, self.aggregates)
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -65,7 +65,7 @@ class App:
 
 def without_start(declared: Declared) -> Declared:
     """The events without the column that a window added: results have their own."""
-    if declared.window is None:
+    if not isinstance(declared.window, Window):
         return declared
     columns = tuple(name for name in declared.columns if name != WINDOW_START)
     return replace(declared, df=declared.df.drop(WINDOW_START), columns=columns)

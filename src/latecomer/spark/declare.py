@@ -81,6 +81,8 @@ def names_of(value: Names | None, role: str) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise InputError(must(f"{role}=", "be the name of a column or a list of names", value, "give text"))
+    if len(set(names)) < len(names):
+        raise InputError(must(f"{role}=", "name each column once", value, "leave the second one out"))
     return tuple(names)
 
 

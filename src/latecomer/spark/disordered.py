@@ -151,9 +151,7 @@ class Events:
         max_held: the most events one shard may hold; past it the query stops with an error.
         """
         window = self._declared.window
-        if isinstance(window, Session):
-            raise InputError(must("reorder", "be given no sessions", "session", "call .aggregate(...) on sessions"))
-        align_us = None if window is None else window.advance_us
+        align_us = window.advance_us if isinstance(window, Window) else None
         return self.apply(Reorder(latency, late, max_held, align_us, total))
 
     def aggregate(self, *aggregates: Aggregate) -> Aggregated:

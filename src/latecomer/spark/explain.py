@@ -22,6 +22,7 @@ from latecomer.windows import WINDOW_START, Session, Window
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
+WINDOWS = ("tumbling", "hopping", "session")
 _LATE = {"side": "aside", "drop": "dropped", "adjust": "moved up", "raise": "stop the query"}
 
 Measured = StreamingQuery | Mapping[str, Any] | None
@@ -60,7 +61,7 @@ def events_text(read: T.StructType, steps: tuple[Step, ...]) -> str:
     """The story of events for which no strategy is chosen yet."""
     lines = [*_read(read), *_section("steps so far", steps)]
     lines += ["no sort yet: nothing is sorted before you choose a strategy"]
-    lines += [f"  .{call:<22}  {what}" for call, what in STRATEGIES.items()]
+    lines += [f"  .{call:<25}  {what}" for call, what in STRATEGIES.items()]
     return "\n".join(lines)
 
 
@@ -74,7 +75,8 @@ def result_text(story: Story, counters: Measured = None) -> str:
         lines += _section("saved", _saved(story, measured))
     else:
         heading = _HEADINGS.get(type(story.settings), "the strategy")
-        lines += _section("before it", story.steps) + _section(heading, _strategy(story.settings))
+        steps = [step for step in story.steps if step.word not in WINDOWS or not isinstance(story.settings, Tiers)]
+        lines += _section("before it", steps) + _section(heading, _strategy(story.settings))
         lines += ["after it", *_lanes(measured)]
     return "\n".join(lines)
 

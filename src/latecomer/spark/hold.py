@@ -75,7 +75,7 @@ class Shard:
             counters["quarantined"] += count
             yield _packed(Lane.QUARANTINE, [count], [blob])
         for output in self._outputs(machine, frames, before, timeline, counters):
-            counters["late" if output.lane is Lane.LATE else "given"] += len(output)
+            counters["late" if output.lane is Lane.LATE else "given"] += output.standing
             yield from _packed_pieces(output)
         self._save(progress, store)
         yield self._count(frames, machine, timeline, counters)

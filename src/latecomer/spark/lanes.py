@@ -14,9 +14,10 @@ from latecomer.spark.frames import LANES
 from latecomer.spark.schema import with_fields
 from latecomer.spark.unpack import UNPACK_COLUMNS, DownPlan, unpacker
 
-_CHANGE_FIELDS: dict[str, T.DataType] = {CHANGE: T.ByteType(), PANE: T.StringType(), FINAL: T.BooleanType()}
+_CHANGE_FIELD: dict[str, T.DataType] = {CHANGE: T.ByteType()}
+_PANE_FIELDS: dict[str, T.DataType] = {PANE: T.StringType(), FINAL: T.BooleanType()}
 _LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
-_TIER_FIELDS: dict[str, T.DataType] = {TIER: T.IntegerType()}
+_TIER_FIELD: dict[str, T.DataType] = {TIER: T.IntegerType()}
 _QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
 
 
@@ -41,7 +42,10 @@ class LaneSchemas:
         """The columns of a view."""
         if view.lane is not Lane.DOWN:
             return with_fields(self.user, _LATE_FIELDS if view.lane is Lane.LATE else _QUARANTINE_FIELDS)
-        return with_fields(self.down, _TIER_FIELDS) if self.tiers and view.tier is None else self.down
+        fields = _CHANGE_FIELD if view.changes else {}
+        if self.tiers:
+            fields = {**(_TIER_FIELD if view.tier is None else {}), **fields}
+        return with_fields(self.down, {**fields, **(_PANE_FIELDS if self.tiers or view.changes else {})})
 
     @property
     def views(self) -> dict[str, View]:
@@ -56,9 +60,6 @@ class LaneSchemas:
 def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
     """The rows of a view, typed again."""
     schema = schemas.of(view)
-    columns = tuple(schema.names)
-    if view.changes:
-        schema = with_fields(schema, _CHANGE_FIELDS)
     wanted = F.col("lane") == int(view.lane)
     if view.tier is not None:
         wanted &= F.col("tier") == view.tier
@@ -66,4 +67,4 @@ def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
     plan = schemas.plan if view.lane is Lane.DOWN else None
     if plan is not None and plan.merged:
         rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
-    return rows.mapInArrow(unpacker(columns, plan, changes=view.changes), schema)
+    return rows.mapInArrow(unpacker(tuple(schema.names), plan, changes=view.changes), schema)

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from latecomer.contract import Settings
 from latecomer.errors import InputError, must
 from latecomer.events import ORDER, SOURCE, TIME, Layout
-from latecomer.impatience import Late, Reorder
+from latecomer.impatience import Late, Reorder, Tiers
 from latecomer.spark.declare import Declared, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
@@ -26,7 +26,7 @@ from latecomer.spark.schema import check_columns, nullable
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
 from latecomer.spark.unpack import DownPlan
-from latecomer.windows import WINDOW_START, Window
+from latecomer.windows import WINDOW_START, Session, Window
 
 
 class Planner:
@@ -41,6 +41,9 @@ class Planner:
         self._schema = nullable(self._df.schema)
         self._user = T.StructType([self._schema[name] for name in declared.columns])
         check_columns(self._user)
+        if isinstance(declared.window, Session) and not isinstance(settings, Tiers):
+            advice = "call .aggregate(...) on it, or leave .session(...) out"
+            raise InputError(must("session", "be asked with aggregates", settings.name, advice))
 
     def result(self) -> Result:
         """The strategy at work, its lanes to be written or read."""
@@ -75,6 +78,7 @@ class Planner:
             self._check_moved()
         packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]), timezone="UTC")
         down = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
+        check_columns(down)
         return LaneSchemas(self._user, down, down_plan, settings.tiers)
 
     def _check_moved(self) -> None:

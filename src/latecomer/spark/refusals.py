@@ -9,7 +9,7 @@ from latecomer.errors import OrderSensitiveError, must
 STRATEGIES = {
     "reorder(latency=...)": "wait, then give rows in event-time order",
     "aggregate(...).tiers(...)": "answer windowed questions early, and better later",
-    "app(...).tiers(...)": "run operators on rows in order, with several latencies",
+    "app(...).tiers(...)": "run operators on rows in order, per latency",
     "pass_through()": "give rows as they come",
 }
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")

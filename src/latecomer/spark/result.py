@@ -40,7 +40,7 @@ class Result:
 
     @property
     def down(self) -> DataFrame:
-        """The results."""
+        """The results; with tiers, the answers of all, with the number of the `tier`, `pane` and `final`."""
         self._check_alone("down")
         return self._shown(View(Lane.DOWN))
 
@@ -51,7 +51,10 @@ class Result:
         return self._shown(View(Lane.DOWN, changes=True))
 
     def tier(self, number: int) -> DataFrame:
-        """The answer of one tier, counted from one: every window, with all events within the tier's latency."""
+        """The answer of one tier, counted from one: every window, with all events within the tier's latency.
+
+        `pane` says how it came about, `final` whether it is the last tier.
+        """
         tiers = self._schemas.tiers
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= tiers:
             rule = f"be from 1 to {tiers}" if tiers else "be asked of a result of .tiers(...)"

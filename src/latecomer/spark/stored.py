@@ -39,9 +39,10 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
     current = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
     for name in dict.fromkeys([*stored, *found]):
         if found.get(name) != current.get(name):
-            rule = f"go on with the settings its checkpoint was made with ({name}: {_short(found.get(name))})"
+            place, before, now = _difference(name, found.get(name), current.get(name))
+            rule = f"go on with the settings its checkpoint was made with ({place}: {_short(before)})"
             advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"
-            raise StateError(must("query", rule, _short(current.get(name)), advice))
+            raise StateError(must("query", rule, _short(now), advice))
     return True
 
 
@@ -49,6 +50,15 @@ def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
     """Write the settings beside a new checkpoint."""
     frame = spark.createDataFrame([(_text(stored),)], "value string")
     frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
+
+
+def _difference(place: str, before: object, now: object) -> tuple[str, object, object]:
+    """Where two settings differ, as deep inside as both have names, and how."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in dict.fromkeys([*before, *now]):
+            if before.get(name) != now.get(name):
+                return _difference(f"{place}.{name}", before.get(name), now.get(name))
+    return place, before, now
 
 
 def _short(value: object) -> str:

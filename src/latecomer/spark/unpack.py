@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from latecomer.codec import rows_from_bytes
 from latecomer.contract import CHANGE, FINAL, PANE, TIER
 from latecomer.events import (
-    CARRIED_PREFIX,
     EventBatch,
     Layout,
     concat_rows,
@@ -25,7 +24,8 @@ from latecomer.events import (
     total_order,
 )
 
-UNPACK_COLUMNS = ["pane", "final", "tier", "blob"]
+UNPACK_COLUMNS = [PANE, FINAL, TIER, "blob"]
+_GIVEN = pa.scalar(1, pa.int8())
 MERGED_ROWS = 100_000
 
 Unpacker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -44,52 +44,53 @@ class DownPlan:
     window: tuple[str, int] | None
 
 
-def unpacker(columns: tuple[str, ...], plan: DownPlan | None = None, *, changes: bool = False) -> Unpacker:
-    """The function that `mapInArrow` runs over a lane's packed rows."""
-    names = [*columns, *((CHANGE, PANE, FINAL) if changes else ())]
+def unpacker(names: tuple[str, ...], plan: DownPlan | None = None, *, changes: bool = False) -> Unpacker:
+    """The function that `mapInArrow` runs over a lane's packed rows; `names` are the columns it gives."""
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in _pieces(batches, plan, wide=False, changes=changes):
-            yield rows.select(names)
+        for rows in _pieces(batches, names, plan, wide=False, changes=changes):
+            yield rows.select(list(names))
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces = list(_pieces(batches, plan, wide=True, changes=changes))
+        pieces = list(_pieces(batches, names, plan, wide=True, changes=changes))
         if plan is None or not pieces:
             return
         rows = concat_rows(pieces)
         pieces.clear()
-        yield from _merged(rows, columns, names, plan)
+        yield from _merged(rows, list(names), plan)
 
     return unpack if plan is None or not plan.merged else merge
 
 
 def _pieces(
-    batches: Iterator[pa.RecordBatch], plan: DownPlan | None, *, wide: bool, changes: bool
+    batches: Iterator[pa.RecordBatch], names: tuple[str, ...], plan: DownPlan | None, *, wide: bool, changes: bool
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        panes, finals, tiers, blobs = (batch.column(name) for name in UNPACK_COLUMNS)
-        for pane, final, tier, blob in zip(panes, finals, tiers, blobs, strict=True):
-            rows = _shown(rows_from_bytes(blob.as_buffer(), wide=wide), changes=changes)
-            if tier.as_py():
-                rows = rows.append_column(TIER, pa.repeat(tier, rows.num_rows))
+        for place in range(batch.num_rows):
+            said = {name: batch.column(name)[place] for name in UNPACK_COLUMNS}
+            rows = _shown(rows_from_bytes(said.pop("blob").as_buffer(), wide=wide), changes=changes)
             if plan is not None and plan.window is not None:
                 rows = _with_windows(rows, plan.layout.time, *plan.window)
-            yield _with_changes(rows, pane, final) if changes else rows
+            said[CHANGE] = _GIVEN
+            for name, value in said.items():
+                if name in names and name not in rows.schema.names:
+                    rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+            yield rows
 
 
 def _shown(rows: pa.RecordBatch, *, changes: bool) -> pa.RecordBatch:
     """Of rows that say how they change things: the changes, or what stands."""
     if CHANGE not in rows.schema.names:
         return rows
-    change = rows.column(CHANGE)
-    return rows.filter(pc.not_equal(change, 0) if changes else pc.greater_equal(change, 0))
+    change = rows.column(CHANGE).to_numpy()
+    shown = change != 0 if changes else change >= 0
+    return rows if shown.all() else take_rows(rows, np.flatnonzero(shown))
 
 
-def _merged(
-    rows: pa.RecordBatch, columns: tuple[str, ...], names: list[str], plan: DownPlan
-) -> Iterator[pa.RecordBatch]:
+def _merged(rows: pa.RecordBatch, names: list[str], plan: DownPlan) -> Iterator[pa.RecordBatch]:
     """The rows in the total order that the machine gave each shard, a piece at a time."""
-    compared = [name for name in rows.schema.names if name in columns or name.startswith(CARRIED_PREFIX)]
+    said = (CHANGE, *UNPACK_COLUMNS)
+    compared = [name for name in rows.schema.names if name not in said]
     positions = total_order(EventBatch(rows.select(compared), plan.layout))
     rows = rows.select(names)
     for start in range(0, len(positions), MERGED_ROWS):
@@ -101,13 +102,6 @@ def _with_windows(rows: pa.RecordBatch, time: str, window: str, advance_us: int)
     field = rows.schema.field(place)
     start_us = floor_times(int64_view(rows.column(time)), advance_us)
     return rows.set_column(place, field, pa.array(start_us).view(field.type))
-
-
-def _with_changes(rows: pa.RecordBatch, pane: pa.Scalar, final: pa.Scalar) -> pa.RecordBatch:
-    count = rows.num_rows
-    if CHANGE not in rows.schema.names:
-        rows = rows.append_column(CHANGE, pa.repeat(pa.scalar(1, pa.int8()), count))
-    return rows.append_column(PANE, pa.repeat(pane, count)).append_column(FINAL, pa.repeat(final, count))
 
 
 def _narrow(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ from latecomer.windows.aggregates import (
     Stddev,
     Sum,
     Variance,
-    check_aggregates,
+    check_kinds,
 )
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
@@ -43,5 +43,5 @@ __all__ = [
     "Variance",
     "Window",
     "WindowFunction",
-    "check_aggregates",
+    "check_kinds",
 ]

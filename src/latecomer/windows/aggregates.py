@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,12 +39,16 @@ class Aggregate(ABC):
 
     def alias(self, name: str) -> Self:
         """The same under another name."""
+        if not isinstance(name, str) or not name:
+            raise InputError(must("alias", "be a name", name, "give it as text"))
         return replace(self, named=name)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse what cannot be computed on these columns."""
-        if self.column is None:
+        if self.column is None and not self.needs_column:
             return
+        if not isinstance(self.column, str):
+            raise InputError(must(self.kind, "be given the name of a column", self.column, f"e.g. {self.kind}('kwh')"))
         if self.column not in schema.names:
             raise InputError(
                 must(f"column of {self.kind}", f"be one of {', '.join(schema.names)}", self.column, "check")
@@ -55,6 +58,7 @@ class Aggregate(ABC):
             raise InputError(must(f"{self.kind}({self.column})", f"be of {self.wanted}", str(kind), "cast it before"))
 
     wanted: ClassVar[str] = "any type"
+    needs_column: ClassVar[bool] = True
 
     @property
     def mergeable(self) -> bool:
@@ -122,6 +126,7 @@ class Count(Aggregate):
     """How many events; with a column, how many that have it."""
 
     kind: ClassVar[str] = "count"
+    needs_column: ClassVar[bool] = False
 
     def state_types(self, kind: pa.DataType) -> list[pa.DataType]:
         return [pa.int64()]
@@ -149,7 +154,7 @@ class Count(Aggregate):
 class _Numeric(Aggregate):
     """What adds up."""
 
-    wanted: ClassVar[str] = "a number type"
+    wanted: ClassVar[str] = "a number type (cast decimals to double)"
 
     def takes(self, kind: pa.DataType) -> bool:
         return is_number(kind)
@@ -185,7 +190,7 @@ def _check_overflow(values: pa.Array, groups: Groups, name: str) -> None:
     if len(filled) == 0 or max(-int(filled.min()), int(filled.max())) * int(groups.sizes.max()) < 2**63:
         return
     exact = groups.reduce(np.add, filled.astype(object))
-    if max(abs(total) for total in exact) >= 2**63:
+    if not -(2**63) <= min(exact) <= max(exact) < 2**63:
         raise InputError(must(name, "fit into a bigint", max(exact, key=abs), "cast the column to double before"))
 
 
@@ -374,22 +379,26 @@ class Last(_Edge):
     _sign = -1
 
 
-def check_aggregates(aggregates: Sequence[Any], schema: pa.Schema, taken: Sequence[str]) -> None:
-    """Refuse a list of aggregates that cannot be computed, or whose results would have names that are taken."""
+def check_kinds(aggregates: Any) -> None:
+    """Refuse what is no list of aggregates that can be merged."""
+    if not isinstance(aggregates, tuple):
+        raise InputError(must("aggregates", "be a tuple of aggregates", aggregates, "e.g. (lc.count(),)"))
     if not aggregates:
         raise InputError(must("aggregate", "be given at least one aggregate", "none", "e.g. lc.count()"))
-    names = [name.lower() for name in taken]
     for aggregate in aggregates:
         if not isinstance(aggregate, Aggregate):
             raise InputError(must("aggregate", "be given aggregates", aggregate, "e.g. lc.count(), lc.max('kwh')"))
+        if not aggregate.mergeable:
+            rule = "have a merge: windows are put together from parts"
+            raise InputError(must(f"aggregate {aggregate.name}", rule, "none", "give merge="))
+
+
+def check_aggregates(aggregates: Sequence[Aggregate], schema: pa.Schema, taken: Sequence[str]) -> None:
+    """Refuse aggregates that cannot be computed, or whose results would have names that are taken."""
+    names = [name.lower() for name in taken]
+    for aggregate in aggregates:
         aggregate.check(schema)
         if aggregate.name.lower() in names:
             advice = f"give one of them another name: .alias('other_{aggregate.name}')"
             raise InputError(must("results", "have different names", aggregate.name, advice))
         names.append(aggregate.name.lower())
-
-
-def numbers(values: pa.Array) -> npt.NDArray[np.float64]:
-    """Numbers as doubles."""
-    doubles: npt.NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return doubles

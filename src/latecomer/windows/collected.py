@@ -235,16 +235,14 @@ class Custom(Aggregate):
     merge: Callable[[Any, Any], Any] | None = field()
     finish: Callable[[Any], Any] = field()
     returns: pa.DataType = field()
-    kind_name: str = "custom"
     kind: ClassVar[str] = "custom"
 
     def __post_init__(self) -> None:
         _check_returns(self.returns)
-
-    @property
-    def name(self) -> str:
-        """The column's name in the result."""
-        return self.named or f"{self.kind_name}_{self.column}"
+        for name, function in (("zero", self.zero), ("add", self.add), ("finish", self.finish)):
+            _check_callable(function, name)
+        if self.merge is not None:
+            _check_callable(self.merge, "merge")
 
     @property
     def mergeable(self) -> bool:
@@ -252,7 +250,7 @@ class Custom(Aggregate):
         return self.merge is not None
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "kind": self.kind_name, "returns": str(self.returns)}
+        return {**super().describe(), "returns": str(self.returns)}
 
     def state_types(self, kind: pa.DataType) -> list[pa.DataType]:
         return [pa.large_binary()]
@@ -280,7 +278,8 @@ class Custom(Aggregate):
         return pickle.dumps(reduce(self.merge, map(pickle.loads, parts)), pickle.HIGHEST_PROTOCOL)
 
     def result(self, states: States) -> pa.Array:
-        return _array_of([self.finish(pickle.loads(state)) for state in states[0].to_pylist()], self.returns)
+        results = [self.finish(pickle.loads(state)) for state in states[0].to_pylist()]
+        return _array_of(results, self.returns, f"finish of {self.name}")
 
 
 def _check_returns(returns: object) -> None:
@@ -297,9 +296,18 @@ def _cut(rows: Sequence[Any], sizes: Int64s) -> Iterable[Sequence[Any]]:
     return (rows[start:stop] for start, stop in pairwise(_offsets(sizes).tolist()))
 
 
-def _array_of(results: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _array_of(results: Sequence[Any], kind: pa.DataType, where: str) -> pa.Array:
     """An array of Python or Arrow values."""
-    return pa.array([value.as_py() if isinstance(value, pa.Scalar) else value for value in results], kind)
+    values = [value.as_py() if isinstance(value, pa.Scalar) else value for value in results]
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
+        raise InputError(must(where, f"give values of type {kind}", str(error), "change it, or returns=")) from error
+
+
+def _check_callable(function: object, name: str) -> None:
+    if not callable(function):
+        raise InputError(must(name, "be a function", function, "e.g. zero=lambda: 0"))
 
 
 @dataclass(frozen=True)
@@ -321,6 +329,7 @@ class WindowFunction(Aggregate):
             rule = "be a list of one name or more"
             raise InputError(must("columns of window_function", rule, self.columns, "write ['kwh', 'meter']"))
         _check_returns(self.returns)
+        _check_callable(self.function, "function of window_function")
 
     def check(self, schema: pa.Schema) -> None:
         missing = [name for name in self.columns if name not in schema.names]
@@ -354,4 +363,5 @@ class WindowFunction(Aggregate):
         order = pa.array(_in_time_order(_owners(states[0]), ts_us.to_numpy(), columns))
         rows = pa.RecordBatch.from_arrays([column.take(order) for column in columns], schema=pa.schema(fields))
         bounds = pairwise(_offsets(lengths_of(states[0])).tolist())
-        return _array_of([self.function(rows.slice(start, stop - start)) for start, stop in bounds], self.returns)
+        results = [self.function(rows.slice(start, stop - start)) for start, stop in bounds]
+        return _array_of(results, self.returns, self.named)

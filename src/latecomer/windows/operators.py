@@ -18,10 +18,10 @@ from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Layout, int64_view
-from latecomer.windows.aggregates import Aggregate, check_aggregates
+from latecomer.windows.aggregates import Aggregate, check_kinds
 from latecomer.windows.folding import SLICE, Folding
 from latecomer.windows.slices import Slices, results_schema, window_results
-from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
+from latecomer.windows.window import WINDOW_START, Window
 
 
 class Given(NamedTuple):
@@ -66,12 +66,16 @@ class Aggregation(Operator):
     window: Window
     aggregates: tuple[Aggregate, ...]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.window, Window):
+            raise InputError(must("window of Aggregation", "be a Window", self.window, "e.g. lc.Window('1 hour')"))
+        check_kinds(self.aggregates)
+
     def build(self, store: ChunkStore, layout: Layout) -> Running:
         return _Aggregating(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        check_aggregates(self.aggregates, columns, (WINDOW_START, WINDOW_END, *layout.key))
-        return results_schema(columns, layout.time, Folding(layout.key, self.aggregates))
+        return results_schema(columns, layout, self.aggregates)
 
     def layout_after(self, layout: Layout) -> Layout:
         return Layout(WINDOW_START, layout.key)
@@ -111,14 +115,15 @@ class Step(Operator):
     returns: pa.Schema
     name: str = "step"
 
+    def __post_init__(self) -> None:
+        check_function(self.function, f"step {self.name}")
+        check_returns(self.returns, f"step {self.name}")
+
     def build(self, store: ChunkStore, layout: Layout) -> Running:
         return _Stepping(self, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        for name in (layout.time, *layout.key):
-            if name not in self.returns.names:
-                rule = f"keep the columns {', '.join((layout.time, *layout.key))}"
-                raise InputError(must(f"step {self.name}", rule, self.returns.names, f"return {name} too"))
+        check_kept(self.returns, columns, layout, f"step {self.name}")
         return self.returns
 
     def layout_after(self, layout: Layout) -> Layout:
@@ -135,12 +140,7 @@ class _Stepping(Running):
     def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
         if rows is None or rows.num_rows == 0:
             return Given(None, punctuation_us)
-        given = self._operator.function(rows)
-        if not isinstance(given, pa.RecordBatch) or given.schema.names != self._operator.returns.names:
-            got = given.schema.names if isinstance(given, pa.RecordBatch) else type(given).__name__
-            rule = f"return a RecordBatch with {', '.join(self._operator.returns.names)}"
-            raise InputError(must(f"step {self._operator.name}", rule, got, "or change what it says it returns"))
-        given = widened(given.cast(self._operator.returns))
+        given = returned(self._operator.function(rows), self._operator.returns, f"step {self._operator.name}")
         ts_us = int64_view(given.column(self._time))
         if bool((np.diff(ts_us) < 0).any()):
             where, advice = f"step {self._operator.name}", f"sort by {self._time}"
@@ -148,18 +148,52 @@ class _Stepping(Running):
         return Given(given if given.num_rows else None, punctuation_us)
 
 
-@dataclass(frozen=True)
+def check_function(function: object, where: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(function):
+        raise InputError(must(where, "be given a function of a RecordBatch", function, "give a function"))
+
+
+def check_returns(returns: object, where: str) -> None:
+    """Refuse what are no columns."""
+    if not isinstance(returns, pa.Schema):
+        advice = "e.g. returns=pa.schema([('ts', pa.timestamp('us', 'UTC'))])"
+        raise InputError(must(where, "say what it returns as an Arrow schema", returns, advice))
+
+
+def check_kept(returns: pa.Schema, columns: pa.Schema, layout: Layout, where: str) -> None:
+    """Refuse functions that lose, or change the type of, the time or a key."""
+    names = (layout.time, *layout.key)
+    for name in names:
+        if name not in returns.names:
+            raise InputError(must(where, f"keep the columns {', '.join(names)}", returns.names, f"return {name} too"))
+    kind, kept = columns.field(layout.time).type, returns.field(layout.time).type
+    if kept != kind:
+        raise InputError(must(f"time in what {where} returns", f"be of type {kind}", kept, "leave it as it is"))
+
+
+def returned(given: object, returns: pa.Schema, where: str) -> pa.RecordBatch:
+    """What a user's function gave, if it is what it was to give."""
+    if not isinstance(given, pa.RecordBatch) or given.schema.names != returns.names:
+        got = given.schema.names if isinstance(given, pa.RecordBatch) else type(given).__name__
+        rule = f"return a RecordBatch with {', '.join(returns.names)}"
+        raise InputError(must(where, rule, got, "or change what it says it returns"))
+    return widened(given.cast(returns))
+
+
+@dataclass(frozen=True, init=False)
 class Chain(Operator):
     """Operators one after the other: what one gives is what the next one takes."""
 
     operators: tuple[Operator, ...]
 
-    def __post_init__(self) -> None:
-        if not self.operators:
+    def __init__(self, *operators: Operator) -> None:
+        if not operators:
             raise InputError(must("chain", "have at least one operator", "none", "e.g. Aggregation(...)"))
-        for operator in self.operators:
+        for operator in operators:
             if not isinstance(operator, Operator):
                 raise InputError(must("chain", "be made of operators", operator, "e.g. Aggregation(...)"))
+        object.__setattr__(self, "operators", operators)
 
     def build(self, store: ChunkStore, layout: Layout) -> Running:
         return _Chaining(self, store, layout)

@@ -58,10 +58,16 @@ class Pattern(Operator):
 
 
 def _scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    """A value as one of a column's type, which has no null and no nested values."""
+    if pa.types.is_nested(kind):
+        raise InputError(must("column of pattern", "have plain values", f"{column}, a {kind}", "compute one before"))
     try:
-        return pa.scalar(value, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
-        raise InputError(must(f"value of {column}", f"be a {kind}", value, "give one of that type")) from None
+        scalar = pa.scalar(value, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
+        scalar = pa.scalar(None, kind)
+    if value is None or scalar.as_py() != value:
+        raise InputError(must(f"value of {column}", f"be of type {kind}", value, "give one that the column can have"))
+    return scalar
 
 
 class _Matching(Running):

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CROWD, Chunk, ChunkStore
+from latecomer.events import Layout
+from latecomer.windows.aggregates import Aggregate, check_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.slide import RUNS as SLIDER_RUNS
 from latecomer.windows.slide import Slider
@@ -68,10 +70,11 @@ def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> p
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def results_schema(columns: pa.Schema, time: str, folding: Folding) -> pa.Schema:
-    """The columns of the results, for events with these."""
-    kind = columns.field(time).type
+def results_schema(columns: pa.Schema, layout: Layout, aggregates: tuple[Aggregate, ...]) -> pa.Schema:
+    """The columns of the results, for events with these; refuses what cannot be computed."""
+    check_aggregates(aggregates, columns, (WINDOW_START, WINDOW_END, *layout.key))
+    kind = columns.field(layout.time).type
     fields = [pa.field(name, kind) for name in (WINDOW_START, WINDOW_END)]
-    fields += [columns.field(name) for name in folding.keys]
-    fields += [pa.field(each.name, each.result_type(each.input_type(columns))) for each in folding.aggregates]
+    fields += [columns.field(name) for name in layout.key]
+    fields += [pa.field(each.name, each.result_type(each.input_type(columns))) for each in aggregates]
     return pa.schema(fields)

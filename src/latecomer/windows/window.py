@@ -9,6 +9,7 @@ from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
+MOST_SLICES = 10_000
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,16 @@ class Window:
     """Windows of `size`, one beginning every `advance` (tumbling windows: their size)."""
 
     size: Duration
-    advance: Duration
+    advance: Duration | None = None
 
     def __post_init__(self) -> None:
-        if self.advance_us > self.size_us:
+        if self.size_us < self.advance_us:
             rule = f"be at most the size ({self.size}), or events fall between windows"
             raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
+        if self.slices > MOST_SLICES:
+            rule = f"have at most {MOST_SLICES:,} slices, which are as long as size and advance have in common"
+            advice = "make the advance longer, or a part of the size"
+            raise InputError(must("windows", rule, f"{self.slices:,} ({self.size}, {self.advance})", advice))
 
     @property
     def size_us(self) -> int:
@@ -31,7 +36,7 @@ class Window:
     @property
     def advance_us(self) -> int:
         """The advance in microseconds."""
-        return duration_us(self.advance, "advance")
+        return self.size_us if self.advance is None else duration_us(self.advance, "advance")
 
     @property
     def slice_us(self) -> int:
@@ -55,7 +60,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Session:
-    """Windows that last as long as no gap between two events of a key is as long as `gap`."""
+    """Windows that last as long as no gap between two events of a key is longer than `gap`."""
 
     gap: Duration
 
