@@ -1,8 +1,9 @@
 """What a machine holds: columnar chunks with a directory, in any key-value store.
 
-A machine keeps all its state here and nowhere else, so that a restart loses nothing. Rows are cut into chunks
-of at most `CHUNK_BYTES`; the directory knows each chunk's time range and size, so that a punctuation reads and
-deletes only the chunks it touches, and the cost of a batch follows what arrives and what leaves, not what is held.
+A machine keeps all its state here and nowhere else, so that a restart loses nothing. Rows are cut into chunks of at
+most `CHUNK_BYTES`, and those are compressed: to read a byte of state takes many times as long as to unpack it. The
+directory knows each chunk's time range and size, so that a punctuation reads and deletes only the chunks it touches,
+and the cost of a batch follows what arrives and what leaves, not what is held.
 
 Invariants
 1. Between two `flush` calls the store sees no write; a chunk put and deleted in between never reaches it.
@@ -34,7 +35,7 @@ CROWD = 8
 
 
 class Chunk(NamedTuple):
-    """A directory entry; (run, number) is the chunk's key in the store, `size` its bytes."""
+    """A directory entry; (run, number) is the chunk's key in the store, `size` its bytes before compression."""
 
     run: int
     number: int
@@ -101,9 +102,9 @@ class ChunkStore:
         for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
-            data = rows_to_bytes(_narrow_ticks(rows.slice(start, stop - start)))
-            self._pending[key] = data
-            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, len(data))
+            piece = _narrow_ticks(rows.slice(start, stop - start))
+            self._pending[key] = rows_to_bytes(piece, compressed=True)
+            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, piece.nbytes)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         """Read chunks and remove them."""

@@ -16,7 +16,7 @@ from latecomer.events import Int64s
 
 Arrays = Mapping[str, "Int64s | pa.Array"]
 
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
 
 
 def dump_arrays(arrays: Arrays) -> bytes:
@@ -83,18 +83,18 @@ _WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _NARROW = {wide: narrow for narrow, wide in _WIDE.items()}
 
 
-def rows_to_bytes(rows: pa.RecordBatch) -> bytes:
+def rows_to_bytes(rows: pa.RecordBatch, *, compressed: bool = False) -> bytes:
     """Rows as bytes, text with small offsets and, where it repeats itself, dictionary-encoded."""
     rows = _retyped(rows, _NARROW)
     for place, column in enumerate(rows.columns):
         if _is_text(column.type) and _repeats(column):
             encoded = column.dictionary_encode()
             rows = rows.set_column(place, rows.schema.field(place).with_type(encoded.type), encoded)
-    return batch_to_bytes(rows)
+    return batch_to_bytes(rows, _COMPRESSED if compressed else None)
 
 
 def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordBatch:
-    """What `rows_to_bytes` was given; flat columns point into the bytes.
+    """What `rows_to_bytes` was given; flat columns point into the bytes unless they are compressed.
 
     Wide text has 64-bit offsets, so that many pieces can be put together to more than 2 GB.
     """

@@ -144,11 +144,11 @@ class _Ordered(Machine):
         for number, punctuation_us in enumerate(punctuations_us):
             store, last = self.store.part(number, len(punctuations_us)), number + 1 == len(punctuations_us)
             tier = _Tier(self._settings, store, self.layout)
-            moved = tier.release(came.get(number), moved, self._settings.ready(punctuation_us))
-            rows, change = tier.given(moved, self._settings.ready(punctuation_us), last=last)
-            if rows is not None and rows.num_rows:
-                pane = Pane.ON_TIME if last else Pane.EARLY
-                yield Output(Lane.DOWN, rows, change, pane, last, number + 1)
+            ready_us = self._settings.ready(punctuation_us)
+            moved = tier.release(came.get(number), moved, ready_us)
+            given = tier.given(moved, ready_us, last=last)
+            if given is not None:
+                yield Output(Lane.DOWN, *given, Pane.ON_TIME if last else Pane.EARLY, last, number + 1)
 
 
 class _Tier:
@@ -171,10 +171,9 @@ class _Tier:
         fresh = self._fresh.release(came, ready_us)
         if fresh is not None:
             fresh = self._changed(self._settings.partial, fresh, "partial")
+        own = None if fresh is None else _marked(fresh, 1)
         known = self._moved.release(None if moved is None else _marked(moved, 0), ready_us)
-        parts = [
-            part for part in (None if fresh is None else _marked(fresh, 1), known) if part is not None and len(part)
-        ]
+        parts = [part for part in (own, known) if part is not None and len(part)]
         if not parts:
             return None
         together = merge_events(parts)
@@ -184,16 +183,17 @@ class _Tier:
 
     def given(
         self, rows: EventBatch | None, ready_us: int, *, last: bool
-    ) -> tuple[pa.RecordBatch | None, npt.NDArray[np.int8] | None]:
-        """What the tier's answer is, and how it changes things: an early answer of an operator changes nothing yet."""
-        own = None if rows is None else rows.user_rows
+    ) -> tuple[pa.RecordBatch, npt.NDArray[np.int8]] | None:
+        """The tier's answer and how it changes things: early answers of operators and functions change nothing yet."""
         if self._operator is not None:
-            own, _ = self._operator.push(own, ready_us)
-        if own is None or (rows is None and self._operator is None):
-            return None, None
-        if self._operator is None and self._settings.merge is None and rows is not None:
-            return own, rows.rows.column(FRESH).to_numpy().astype(np.int8)
-        return own, np.full(own.num_rows, int(last), dtype=np.int8)
+            own, _ = self._operator.push(None if rows is None else rows.user_rows, ready_us)
+        else:
+            own = None if rows is None else rows.user_rows
+        if own is None or own.num_rows == 0:
+            return None
+        if rows is None or self._operator is not None or self._settings.merge is not None:
+            return own, np.full(own.num_rows, int(last), dtype=np.int8)
+        return own, rows.rows.column(FRESH).to_numpy()
 
     def _changed(self, function: Function | None, events: EventBatch, name: str) -> EventBatch:
         """What the user's function makes of events."""
