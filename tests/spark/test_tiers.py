@@ -200,6 +200,7 @@ def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> N
         (lambda events: events.select("ts").tumbling("1 s").aggregate(lc.count()).tiers("1 s"), "still be there"),
         (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("ad")).tiers("1 s"), "different names"),
         (lambda events: events.app("pattern"), "be given an operator"),
+        (lambda events: events.with_columns(**{"a.b": "1"}).tiers("1 s"), "no dot or backtick"),
         (lambda events: events.tumbling("1 s").aggregate("count").tiers("1 s"), "be given aggregates"),
         (lambda events: events.tumbling("1 s").aggregate(lc.max()).tiers("1 s"), "the name of a column"),
         (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("tier")).tiers("1 s"), "not be named"),

@@ -25,6 +25,9 @@ def check_columns(schema: T.StructType) -> None:
             raise InputError(must("columns", "have unique names", name, advice))
         if name.lower().startswith(CARRIED_PREFIX):
             raise InputError(must("columns", f"not begin with '{CARRIED_PREFIX}'", name, "rename it before"))
+        if "." in name or "`" in name:
+            rule = "have no dot or backtick in their names, which PySpark cannot hand to Python"
+            raise InputError(must("columns", rule, name, "rename it before"))
         if name.lower() in _OURS:
             advice = "latecomer adds a column of that name to its lanes: rename yours before"
             raise InputError(must("columns", f"not be named {', '.join(_OURS)}", name, advice))
