@@ -1,9 +1,8 @@
 """What a machine holds: columnar chunks with a directory, in any key-value store.
 
 A machine keeps all its state here and nowhere else, so that a restart loses nothing. Rows are cut into chunks of at
-most `CHUNK_BYTES`, and those are compressed: to read a byte of state takes many times as long as to unpack it. The
-directory knows each chunk's time range and size, so that a punctuation reads and deletes only the chunks it touches,
-and the cost of a batch follows what arrives and what leaves, not what is held.
+most `CHUNK_BYTES`. The directory knows each chunk's time range and size, so that a punctuation reads and deletes only
+the chunks it touches, and the cost of a batch follows what arrives and what leaves, not what is held.
 
 Invariants
 1. Between two `flush` calls the store sees no write; a chunk put and deleted in between never reaches it.
@@ -97,13 +96,13 @@ class ChunkStore:
         """How many rows are held."""
         return sum(chunk.rows for chunk in self._entries.values())
 
-    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0) -> None:
-        """Keep rows that are sorted by time, in as many chunks as they need."""
+    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
+        """Keep rows that are sorted by time, in as many chunks as they need, compressed if wished."""
         for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
             piece = _narrow_ticks(rows.slice(start, stop - start))
-            self._pending[key] = rows_to_bytes(piece, compressed=True)
+            self._pending[key] = rows_to_bytes(piece, compressed=compressed)
             self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, piece.nbytes)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -194,8 +193,8 @@ class _Part(ChunkStore):
     def rows(self) -> int:
         return sum(chunk.rows for chunk in self.chunks)
 
-    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0) -> None:
-        self._whole.append(rows, ts_us, self._outside(run))
+    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
+        self._whole.append(rows, ts_us, self._outside(run), compressed=compressed)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         return self._whole.take([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])

@@ -77,7 +77,7 @@ class Slider:
         """Keep tables, which follow each other in time."""
         if tables:
             table = concat_rows(tables)
-            self._store.append(table, slices_of(table), self._first_run + what)
+            self._store.append(table, slices_of(table), self._first_run + what, compressed=True)
 
     def starting(self, table: pa.RecordBatch, number: int) -> pa.RecordBatch:
         """The same rows for the window that starts with a slice."""
