@@ -15,7 +15,7 @@ from latecomer.experiments.sorting.competitors import COMPETITORS, IMPATIENCE, P
 from latecomer.experiments.sorting.data import PAYLOAD, Stream, load
 from latecomer.experiments.sorting.figures import count_runs
 from latecomer.experiments.sorting.online import PATIENCE, QUICKSORT, TIMSORT, Offline, sort_keys
-from latecomer.experiments.sorting.operators import project, select, window
+from latecomer.experiments.sorting.operators import keep_columns, project, select, sort_columns, window
 
 LATENCY_US = 40
 NAMES = {each.name: each for each in COMPETITORS}
@@ -141,6 +141,7 @@ def test_operators_do_the_same_before_and_after_the_sort() -> None:
     assert (select(events, 5_000).payload["fourth"] < 5_000).all()
     assert len(select(events, 5_000).ts_us) == np.count_nonzero(stream.payload["fourth"] < 5_000)
     assert project(events, 2).payload.dtype.names == ("first", "second")
+    assert keep_columns(Events(stream.ts_us, np.zeros((4, len(stream.ts_us)))), 2).payload.shape[0] == 2
     assert (window(events, 10).ts_us == stream.ts_us // 10 * 10).all()
 
 
@@ -148,3 +149,13 @@ def test_impatience_drops_runs_that_patience_keeps() -> None:
     held = count_runs(load("cloudlog", 100_000, 0))
     assert held.patience == sorted(held.patience)
     assert held.impatience[-1] < held.patience[-1]
+
+
+@pytest.mark.parametrize("events", [0, 1, 700, 300_000])
+def test_columns_are_sorted_as_records_are(events: int) -> None:
+    """Enough events for more blocks and runs than there is room for at first."""
+    stream = made(5, events)
+    columns = np.stack([stream.payload[field] for field in PAYLOAD.names or ()])
+    found, order = sort_columns(Events(stream.ts_us, columns)), np.argsort(stream.ts_us, kind="stable")
+    assert (found.ts_us == stream.ts_us[order]).all()
+    assert (found.payload == columns[:, order]).all()

@@ -46,14 +46,14 @@ class Given(NamedTuple):
 
 
 class Pile:
-    """Sorted runs. With `dtype`, payloads of that type move with the events."""
+    """Sorted runs. With `dtype`, payloads of that type move with the events: one each, or one in each of `columns`."""
 
-    def __init__(self, switches: Switches, dtype: npt.DTypeLike | None = None) -> None:
+    def __init__(self, switches: Switches, dtype: npt.DTypeLike | None = None, columns: int = 0) -> None:
         blocks, runs, room = 1024, 64, 1024
         self._switches = switches
         self._blocks, self._table = new_blocks(blocks), new_table(runs, blocks)
         self._tree, self._leaf_run = new_tree(runs + 1), np.empty(runs, dtype=np.int64)
-        self._held, self._out, self._spare = (_columns(size, dtype) for size in (blocks * BLOCK, room, room))
+        self._held, self._out, self._spare = (_columns(size, dtype, columns) for size in (blocks * BLOCK, room, room))
         self._phase = 0
         self.packing = Packing(0, 20)
 
@@ -261,15 +261,16 @@ class Pile:
             self._out = _grown(self._out, 2 * (filled + needed), filled)
 
 
-def _columns(size: int, dtype: npt.DTypeLike | None) -> Columns:
+def _columns(size: int, dtype: npt.DTypeLike | None, columns: int) -> Columns:
     """Room for events with packed keys."""
-    return Columns(np.empty(size, dtype=np.int64), None, None if dtype is None else np.empty(size, dtype=dtype))
+    shape = (columns, size) if columns else size
+    return Columns(np.empty(size, dtype=np.int64), None, None if dtype is None else np.empty(shape, dtype=dtype))
 
 
 def _first(columns: Columns, stop: int) -> Columns:
     """The first events, as views."""
     key, number, cells = columns
-    return Columns(key[:stop], None if number is None else number[:stop], None if cells is None else cells[:stop])
+    return Columns(key[:stop], None if number is None else number[:stop], None if cells is None else cells[..., :stop])
 
 
 def _grown(columns: Columns, size: int, kept: int) -> Columns:
@@ -280,6 +281,6 @@ def _grown(columns: Columns, size: int, kept: int) -> Columns:
 def _longer(values: Maybe, size: int, kept: int) -> Maybe:
     if values is None:
         return None
-    longer = np.empty(size, dtype=values.dtype)
-    as_bytes(longer)[: kept * values.itemsize] = as_bytes(values)[: kept * values.itemsize]
+    longer = np.empty((*values.shape[:-1], size), dtype=values.dtype)
+    as_bytes(longer)[..., : kept * values.itemsize] = as_bytes(values)[..., : kept * values.itemsize]
     return longer

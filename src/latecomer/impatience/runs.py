@@ -104,12 +104,16 @@ def copy_event(to: Columns, k: int, events: Columns, i: int) -> None:
 
 @bare_kernel
 def copy_cell(to: Maybe, k: int | np.uint64, values: Maybe, i: int | np.uint64) -> None:
-    """Copy a value, where events have such a column."""
+    """Copy a value, where events have such a column; or one in each of several columns."""
     if to is None:
         return
     if values is None:
         return
-    to[k] = values[i]
+    if to.ndim == 2:
+        for column in range(to.shape[0]):
+            to[column, k] = values[column, i]
+    else:
+        to[k] = values[i]
 
 
 @bare_kernel

@@ -103,4 +103,4 @@ def in_words(operator: str, setting: float) -> str:
     """
     if operator == "selection":
         return f"{100 * setting:g} % kept"
-    return f"{setting:g} of 4 fields" if operator == "projection" else duration(int(setting))
+    return f"{setting:g} of 4 fields" if operator.startswith("projection") else duration(int(setting))
