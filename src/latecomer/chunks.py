@@ -12,6 +12,7 @@ Invariants
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import NamedTuple, Protocol
 
@@ -73,8 +74,48 @@ class MemoryBackend:
         del self.chunks[run, number]
 
 
-class ChunkStore:
-    """A machine's state: chunks of rows, and small notes of integers."""
+class Store(ABC):
+    """Chunks of rows, and small notes of integers: a machine's state, or a part of it."""
+
+    notes: MutableMapping[str, int]
+
+    @property
+    @abstractmethod
+    def chunks(self) -> list[Chunk]:
+        """The directory, oldest first."""
+
+    @abstractmethod
+    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
+        """Keep rows that are sorted by time, in as many chunks as they need, compressed if wished."""
+
+    @abstractmethod
+    def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+        """Read chunks and remove them."""
+
+    @abstractmethod
+    def read(self, chunk: Chunk) -> pa.RecordBatch:
+        """Read a chunk and keep it."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return sum(chunk.rows for chunk in self.chunks)
+
+    def crowds(self) -> list[list[Chunk]]:
+        """Groups of small chunks of about one size that are worth uniting, so that the directory stays short."""
+        groups: dict[int, list[Chunk]] = {}
+        for chunk in self.chunks:
+            if chunk.size < CHUNK_BYTES // 2:
+                groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
+        return [group for group in groups.values() if len(group) >= CROWD]
+
+    def part(self, number: int, of: int) -> Store:
+        """One of several stores in this one, each with runs and notes of its own; writing is the whole's business."""
+        return _Part(self, number, of)
+
+
+class ChunkStore(Store):
+    """All of a machine's state, which can be written."""
 
     def __init__(self, backend: ChunkBackend | None = None, directory: bytes | None = None) -> None:
         self._backend = MemoryBackend() if backend is None else backend
@@ -82,22 +123,15 @@ class ChunkStore:
         self._pending: dict[tuple[int, int], bytes] = {}
         self._removed: list[tuple[int, int]] = []
         self._next = 0
-        self.notes: MutableMapping[str, int] = {}
+        self.notes = {}
         if directory is not None:
             self._load(directory)
 
     @property
     def chunks(self) -> list[Chunk]:
-        """The directory, oldest first."""
         return list(self._entries.values())
 
-    @property
-    def rows(self) -> int:
-        """How many rows are held."""
-        return sum(chunk.rows for chunk in self._entries.values())
-
     def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
-        """Keep rows that are sorted by time, in as many chunks as they need, compressed if wished."""
         for start, stop in cuts(rows, CHUNK_BYTES):
             key = (run, self._next)
             self._next += 1
@@ -106,23 +140,13 @@ class ChunkStore:
             self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, piece.nbytes)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
-        """Read chunks and remove them."""
         for chunk in list(chunks):
             yield _wide_ticks(rows_from_bytes(self._remove(chunk)))
 
     def read(self, chunk: Chunk) -> pa.RecordBatch:
-        """Read a chunk and keep it."""
         key = (chunk.run, chunk.number)
         data = self._pending.get(key)
         return _wide_ticks(rows_from_bytes(self._backend.get(*key) if data is None else data))
-
-    def crowds(self) -> list[list[Chunk]]:
-        """Groups of small chunks of about one size that are worth uniting, so that the directory stays short."""
-        return crowds_of(self._entries.values())
-
-    def part(self, number: int, of: int) -> ChunkStore:
-        """One of several stores in this one, each with runs and notes of its own; writing is the whole's business."""
-        return _Part(self, number, of)
 
     def _remove(self, chunk: Chunk) -> bytes:
         key = (chunk.run, chunk.number)
@@ -177,10 +201,10 @@ class ChunkStore:
             self._entries[chunk.run, chunk.number] = chunk
 
 
-class _Part(ChunkStore):
+class _Part(Store):
     """Every so many-th run of a store."""
 
-    def __init__(self, whole: ChunkStore, number: int, of: int) -> None:
+    def __init__(self, whole: Store, number: int, of: int) -> None:
         self._whole, self._number, self._of = whole, number, of
         self.notes = _Notes(whole.notes, f"{number}/{of}/")
 
@@ -188,10 +212,6 @@ class _Part(ChunkStore):
     def chunks(self) -> list[Chunk]:
         own = (chunk for chunk in self._whole.chunks if chunk.run % self._of == self._number)
         return [chunk._replace(run=chunk.run // self._of) for chunk in own]
-
-    @property
-    def rows(self) -> int:
-        return sum(chunk.rows for chunk in self.chunks)
 
     def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
         self._whole.append(rows, ts_us, self._outside(run), compressed=compressed)
@@ -201,18 +221,6 @@ class _Part(ChunkStore):
 
     def read(self, chunk: Chunk) -> pa.RecordBatch:
         return self._whole.read(chunk._replace(run=self._outside(chunk.run)))
-
-    def crowds(self) -> list[list[Chunk]]:
-        return crowds_of(self.chunks)
-
-    def part(self, number: int, of: int) -> ChunkStore:
-        return _Part(self, number, of)
-
-    def flush(self) -> bytes:
-        raise NotImplementedError("the whole store is written, not a part of it")
-
-    def snapshot(self) -> dict[str, bytes]:
-        raise NotImplementedError("the whole store is kept, not a part of it")
 
     def _outside(self, run: int) -> int:
         return run * self._of + self._number
@@ -238,15 +246,6 @@ class _Notes(MutableMapping[str, int]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def crowds_of(chunks: Iterable[Chunk]) -> list[list[Chunk]]:
-    """Groups of small chunks of about one size."""
-    groups: dict[int, list[Chunk]] = {}
-    for chunk in chunks:
-        if chunk.size < CHUNK_BYTES // 2:
-            groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
-    return [group for group in groups.values() if len(group) >= CROWD]
 
 
 def _narrow_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.chunks import CROWD, ChunkStore
-from latecomer.contract import Lane, Output, Pane
+from latecomer.contract import Output, Pane
 from latecomer.errors import HeldError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
 from latecomer.impatience import Tiers
 from latecomer.impatience.sessions import cut_sessions
 from latecomer.progress import Progress, Timeline
-from latecomer.testing import LAYOUT, Run, Stream, check_machine, random_stream, run_machine
+from latecomer.testing import LAYOUT, Run, check_machine, random_stream, run_machine
 from latecomer.windows import (
     Aggregate,
     Count,
@@ -30,7 +30,6 @@ from latecomer.windows import (
     Custom,
     First,
     Last,
-    Max,
     Mean,
     Min,
     Quantile,
@@ -41,8 +40,8 @@ from latecomer.windows import (
     WindowFunction,
 )
 from tests.naive import Keyed, tier_of
+from tests.property.streams import ASKED, answer, between_ticks, down_rows, draw_cuts, keyed, latencies_up_to, stream_of
 
-ASKED = (Count(), Sum("id"), Min("id"), Max("id"))
 GAPS = ["1 us", "2 ms", "10 ms", "60 ms", "1 s"]
 
 
@@ -75,7 +74,7 @@ def sessions(events: Sequence[Keyed], gap_us: int) -> list[Row]:
 
 def _row(session: list[Keyed], gap_us: int) -> Row:
     ids = [event.value for event in session]
-    return Row(session[0].ts_us, session[-1].ts_us + gap_us, session[0].key, (len(ids), sum(ids), min(ids), max(ids)))
+    return Row(session[0].ts_us, session[-1].ts_us + gap_us, session[0].key, answer(ids))
 
 
 @pytest.mark.parametrize("gap", GAPS)
@@ -94,19 +93,16 @@ def test_all_aggregates_keep_the_five_invariants() -> None:
 @given(
     seed=st.integers(0, 10_000),
     gap=st.sampled_from(GAPS),
-    latencies_ms=st.lists(st.integers(1, 600), min_size=1, max_size=4, unique=True).map(sorted),
+    latencies=latencies_up_to(600),
     data=st.data(),
 )
 @settings(max_examples=100, deadline=None)
 def test_every_tier_has_the_sessions_of_the_events_within_its_latency(
-    seed: int, gap: str, latencies_ms: list[int], data: st.DataObject
+    seed: int, gap: str, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
     stream = random_stream(seed, 60)
-    places = [0, *(np.flatnonzero(np.diff(stream.tick)) + 1).tolist()]
-    cuts = sorted(data.draw(st.lists(st.sampled_from(places), max_size=12, unique=True)))
-    asked = _asked([f"{latency} ms" for latency in latencies_ms], gap)
-    run = run_machine(asked, stream, cuts=cuts, snapshot=data.draw(st.booleans()))
-    events = [Keyed(*row) for row in zip(*_columns(stream), strict=True)]
+    asked, events = _asked(latencies, gap), keyed(stream)
+    run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=12), snapshot=data.draw(st.booleans()))
     tier = [tier_of(events, event, asked.latencies_us) for event in events]
     expected = [
         sessions([event for event, own in zip(events, tier, strict=True) if own <= number], Session(gap).gap_us)
@@ -124,22 +120,14 @@ def test_voids_of_rounded_sums_are_what_was_given(seed: int) -> None:
     stream, rng = random_stream(seed), np.random.default_rng(seed)
     values: Any = rng.random(len(stream)) * 10.0 ** rng.integers(-3, 4, len(stream))
     asked = _asked(["1 ms", "30 ms", "300 ms"], "10 ms", (Sum("id"),))
-    cuts = np.flatnonzero(np.diff(stream.tick))[::5] + 1
-    run_machine(asked, replace(stream, id=values), cuts=cuts.tolist()).results()
-
-
-def _columns(stream: Stream) -> tuple[list[int], ...]:
-    ids = list(range(len(stream)))
-    return stream.ts_us.tolist(), stream.tick.tolist(), stream.key.tolist(), ids
+    run_machine(asked, replace(stream, id=values), cuts=between_ticks(stream)[1::5]).results()
 
 
 def _told(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[Row, int, Output]]:
-    """Every row of the lane `down` with its change."""
-    for output in (output for batch in outputs for output in batch if output.lane is Lane.DOWN):
-        assert output.change is not None
-        for row, change in zip(output.rows.to_pylist(), output.change.tolist(), strict=True):
-            start, end, key, *results = row.values()
-            yield Row(start, end, key, tuple(results)), change, output
+    """Every session of the lane `down` with its change."""
+    for row, change, output in down_rows(outputs):
+        start, end, key, *results = row.values()
+        yield Row(start, end, key, tuple(results)), change, output
 
 
 def _given(outputs: Sequence[Sequence[Output]], tier: int) -> list[Row]:
@@ -184,18 +172,11 @@ def _check_apart(rows: list[Row]) -> None:
         assert key != next_key or end_us <= start_us
 
 
-def _stream(*events: tuple[int, int]) -> Stream:
-    """Events of one key as (ts, tick)."""
-    ts_us, tick = (np.array(column, dtype=np.int64) for column in zip(*events, strict=True))
-    same = np.zeros(len(events), dtype=np.int64)
-    return Stream(ts_us, tick, same, same)
-
-
 def _changes(
     latencies: Sequence[str], gap: str, *events: tuple[int, int]
 ) -> list[list[tuple[int, int, int, int, int]]]:
     """Per batch, one for each event and one for the end: (tier, change, start, end, count)."""
-    run = run_machine(_asked(latencies, gap, (Count(),)), _stream(*events), cuts=range(1, len(events)))
+    run = run_machine(_asked(latencies, gap, (Count(),)), stream_of(*events), cuts=range(1, len(events)))
     return [
         [(output.tier, change, row.start_us, row.end_us, row.results[0]) for row, change, output in _told([batch])]
         for batch in run.outputs
@@ -229,7 +210,7 @@ def test_a_late_event_inside_a_session_voids_it_and_gives_it_anew() -> None:
 
 
 def test_a_late_event_that_changes_no_result_leaves_the_session_as_it_was() -> None:
-    stream = _stream((0, 0), (9, 1), (40, 2), (5, 3), (100, 4))
+    stream = stream_of((0, 0), (9, 1), (40, 2), (5, 3), (100, 4))
     run = run_machine(_asked(["1 us", "50 us"], "10 us", (Min("id"),)), stream, cuts=[1, 2, 3, 4])
     assert next((change, row.start_us) for row, change, output in _told(run.outputs) if output.tier == 2) == (0, 0)
 
@@ -287,7 +268,7 @@ def _timeline(batch: EventBatch, progress: Progress | None = None) -> tuple[Prog
 @pytest.mark.parametrize("latencies", [("1 ms", "50 ms"), ("1 s", "2 s")])
 def test_what_is_held_stays_small_in_many_batches(latencies: tuple[str, ...]) -> None:
     """An open session is one row, however many batches it lasts; the chunks are few."""
-    stream = _stream(*((1_000 * number, number) for number in range(200)))
+    stream = stream_of(*((1_000 * number, number) for number in range(200)))
     asked, store, progress = _asked(latencies, "2 ms"), ChunkStore(), Progress()
     for place in range(len(stream)):
         batch = stream.batch(np.array([place]))
@@ -299,7 +280,7 @@ def test_what_is_held_stays_small_in_many_batches(latencies: tuple[str, ...]) ->
 
 def test_a_quiet_batch_reads_and_writes_nothing() -> None:
     asked, store = _asked(["1 ms", "1 s"], "10 ms"), ChunkStore()
-    batch = _stream((0, 0), (5_000, 1), (12_000, 2)).batch(np.arange(3))
+    batch = stream_of((0, 0), (5_000, 1), (12_000, 2)).batch(np.arange(3))
     progress, timeline = _timeline(batch)
     assert list(asked.build(store, LAYOUT).push(batch, timeline)) == []
     before = store.chunks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,25 +10,22 @@ from hypothesis import strategies as st
 from latecomer.contract import Lane
 from latecomer.errors import HeldError, InputError
 from latecomer.impatience import Tiers
-from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
+from latecomer.testing import Run, check_machine, random_stream, run_machine
 from latecomer.windows import (
     Count,
     CountDistinct,
     Custom,
     First,
     Last,
-    Max,
     Mean,
-    Min,
     Quantile,
-    Sum,
     TopK,
     Variance,
     Window,
 )
-from tests.naive import Keyed, tier_of, tiers
+from tests.naive import tier_of, tiers
+from tests.property.streams import ASKED, answer, between_ticks, down_rows, draw_cuts, keyed, latencies_up_to, stream_of
 
-ASKED = (Count(), Sum("id"), Min("id"), Max("id"))
 WINDOWS = [
     Window("10 ms", "10 ms"),
     Window("20 ms", "10 ms"),
@@ -54,53 +50,38 @@ def test_sums_of_floats_are_voided_as_they_were_given() -> None:
     asked = Tiers(("1 ms", "30 ms", "5 s"), Window("120 ms", "10 ms"), (Variance("id"), Mean("id")))
     for seed in range(4):
         stream = random_stream(seed, 100)
-        run_machine(asked, stream, cuts=_between_ticks(stream)[::9]).results()
+        run_machine(asked, stream, cuts=between_ticks(stream)[::9]).results()
 
 
 @given(
     seed=st.integers(0, 10_000),
     window=st.sampled_from(WINDOWS),
-    latencies_ms=st.lists(st.integers(1, 3_000), min_size=1, max_size=4, unique=True).map(sorted),
+    latencies=latencies_up_to(3_000),
     data=st.data(),
 )
 @settings(max_examples=60, deadline=None)
 def test_every_tier_has_the_events_within_its_latency(
-    seed: int, window: Window, latencies_ms: list[int], data: st.DataObject
+    seed: int, window: Window, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
     stream = random_stream(seed, 60)
-    cuts = sorted(data.draw(st.lists(st.sampled_from(_between_ticks(stream)), max_size=4, unique=True)))
-    asked = Tiers(tuple(f"{latency} ms" for latency in latencies_ms), window, ASKED)
-    run = run_machine(asked, stream, cuts=cuts)
-    events = [Keyed(*row) for row in zip(*_columns(stream), strict=True)]
+    asked, events = Tiers(latencies, window, ASKED), keyed(stream)
+    run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=4))
     expected = tiers(events, asked.latencies_us, window.size_us, window.advance_us)
     for number, answers in enumerate(expected):
-        wanted = {place: (len(ids), sum(ids), min(ids), max(ids)) for place, ids in answers.items()}
-        assert _answers(run, number + 1) == wanted
-    late = [event.value for event in events if tier_of(events, event, asked.latencies_us) == len(latencies_ms)]
+        assert _answers(run, number + 1) == {place: answer(ids) for place, ids in answers.items()}
+    late = [event.value for event in events if tier_of(events, event, asked.latencies_us) == asked.tiers]
     assert run.late_ids() == sorted(late)
     _check_promises(run, asked)
-
-
-def _between_ticks(stream: Stream) -> list[int]:
-    return [0, *(np.flatnonzero(np.diff(stream.tick)) + 1).tolist()]
-
-
-def _columns(stream: Stream) -> tuple[list[int], ...]:
-    ids = list(range(len(stream)))
-    return stream.ts_us.tolist(), stream.tick.tolist(), stream.key.tolist(), ids
 
 
 def _answers(run: Run, tier: int) -> dict[tuple[int, int], tuple[int, ...]]:
     """A tier's answers, each given once."""
     found: dict[tuple[int, int], tuple[int, ...]] = {}
-    for batch in run.outputs:
-        for output in batch:
-            if output.lane is Lane.DOWN and output.tier == tier and output.change is not None:
-                for row, change in zip(output.rows.to_pylist(), output.change, strict=True):
-                    place = (row["window_start"], row["key"])
-                    if change >= 0:
-                        assert place not in found
-                        found[place] = (row["count"], row["sum_id"], row["min_id"], row["max_id"])
+    for row, change, output in down_rows(run.outputs):
+        if output.tier == tier and change >= 0:
+            place = (row["window_start"], row["key"])
+            assert place not in found
+            found[place] = (row["count"], row["sum_id"], row["min_id"], row["max_id"])
     return found
 
 
@@ -115,31 +96,19 @@ def _check_promises(run: Run, asked: Tiers) -> None:
 
 
 def test_changes_tell_what_a_later_tier_corrects() -> None:
-    stream = _stream([(0, 0), (20, 1), (5, 2), (40, 3), (100, 4)])
+    stream = stream_of((0, 0), (20, 1), (5, 2), (40, 3), (100, 4))
     run = run_machine(Tiers(("10 us", "30 us"), Window(*_us(10, 10)), (Count(),)), stream, cuts=[1, 2, 3, 4])
-    told = _told(run)
-    assert told[:4] == [
+    found = [
+        (output.tier, change, row["window_start"], row["count"], str(output.pane), output.final)
+        for row, change, output in down_rows(run.outputs)
+    ]
+    assert found[:4] == [
         (1, 1, 0, 1, "early", False),
         (1, 1, 20, 1, "early", False),
         (2, -1, 0, 1, "revised", True),
         (2, 1, 0, 2, "revised", True),
     ]
-    assert (2, 0, 20, 1, "on_time", True) in told
-
-
-def _told(run: Run) -> list[tuple[int, int, int, int, str, bool]]:
-    found = []
-    for output in (output for batch in run.outputs for output in batch):
-        if output.lane is Lane.DOWN and output.change is not None:
-            for row, change in zip(output.rows.to_pylist(), output.change.tolist(), strict=True):
-                found.append((output.tier, change, row["window_start"], row["count"], str(output.pane), output.final))
-    return found
-
-
-def _stream(events: list[tuple[int, int]]) -> Stream:
-    ts_us, tick = (np.array(column, dtype=np.int64) for column in zip(*events, strict=True))
-    same = np.zeros(len(events), dtype=np.int64)
-    return Stream(ts_us, tick, same, same)
+    assert (2, 0, 20, 1, "on_time", True) in found
 
 
 def _us(*values: int) -> list[str]:

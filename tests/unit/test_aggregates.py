@@ -28,8 +28,8 @@ from latecomer.windows.aggregates import (
     Stddev,
     Sum,
     Variance,
-    check_aggregates,
 )
+from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
 from latecomer.windows.grouping import Groups, group_rows
 

@@ -15,6 +15,12 @@ from latecomer.experiments.report import Report
 app = typer.Typer(help="Measure speed; every target is a ratio inside one run.", no_args_is_help=True)
 
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")]
+RowsOption = Annotated[int, typer.Option(help="Rows in all.")]
+BatchOption = Annotated[int, typer.Option(help="Rows in a micro-batch.")]
+RoundsOption = Annotated[int, typer.Option(help="How often every path runs.")]
+RowSeedOption = Annotated[int, typer.Option(min=0, help="Seed of the rows.")]
+EventsOption = Annotated[int, typer.Option(min=1_000, help="Events of each preset.")]
+EventSeedOption = Annotated[int, typer.Option(min=0, help="Seed of the events.")]
 
 
 @app.callback()
@@ -24,10 +30,10 @@ def _bench() -> None:
 
 @app.command()
 def operator(
-    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
-    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
-    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    rows: RowsOption = 8_000_000,
+    batch: BatchOption = 800_000,
+    rounds: RoundsOption = 2,
+    seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """How fast rows cross the sharded operator (about 5 minutes)."""
@@ -42,10 +48,10 @@ def operator(
 
 @app.command()
 def reorder(
-    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
-    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
-    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    rows: RowsOption = 8_000_000,
+    batch: BatchOption = 800_000,
+    rounds: RoundsOption = 2,
+    seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """How fast a stream is put in order on Spark (about 6 minutes)."""
@@ -61,7 +67,7 @@ def reorder(
 @app.command()
 def backlog(
     rows: Annotated[int, typer.Option(help="Rows in the one micro-batch.")] = 50_000_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """Hold one huge micro-batch and account for every row (about 2 minutes)."""
@@ -75,15 +81,11 @@ def backlog(
     _finish(report, json)
 
 
-EventsOption = Annotated[int, typer.Option(min=1_000, help="Events of each preset.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the events.")]
-
-
 @app.command()
 def profile(
     events: EventsOption = 20_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="The fastest of so many counts.")] = 3,
-    seed: SeedOption = 0,
+    seed: EventSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """How fast the four measures of disorder are, against numpy's stable argsort (about a minute)."""
@@ -96,7 +98,7 @@ def profile(
 
 
 @app.command()
-def presets(events: EventsOption = 20_000_000, seed: SeedOption = 0, json: JsonOption = None) -> None:
+def presets(events: EventsOption = 20_000_000, seed: EventSeedOption = 0, json: JsonOption = None) -> None:
     """How near cloudlog and androidlog come to the Impatience paper's Tables I and II (about a minute)."""
     from latecomer.experiments.measures import MeasuresBench, run_presets
 
@@ -123,10 +125,10 @@ def pacing(
 
 @app.command()
 def window(
-    rows: Annotated[int, typer.Option(help="Rows in all.")] = 8_000_000,
-    batch: Annotated[int, typer.Option(help="Rows in a micro-batch.")] = 800_000,
-    rounds: Annotated[int, typer.Option(help="How often every path runs.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the rows.")] = 0,
+    rows: RowsOption = 8_000_000,
+    batch: BatchOption = 800_000,
+    rounds: RoundsOption = 2,
+    seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """How fast hopping windows are on Spark, against Spark's own (about 15 minutes)."""
@@ -143,7 +145,7 @@ def window(
 def tiers(
     events: EventsOption = 20_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How often every form runs.")] = 3,
-    seed: SeedOption = 0,
+    seed: EventSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
     """What several latencies at once cost and save: the paper's Q1 to Q4 on both logs (about 20 minutes)."""
@@ -162,7 +164,7 @@ def sort(
     cell_seconds: Annotated[float, typer.Option(min=0.1, help="After so long a competitor stops.")] = 30.0,
     only: Annotated[str | None, typer.Option(help="synthetic, cloudlog or androidlog.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="As --events 1000000 --rounds 1 --cell-seconds 2.")] = False,
-    seed: SeedOption = 0,
+    seed: EventSeedOption = 0,
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the paper's figures to this file.")] = None,
 ) -> None:

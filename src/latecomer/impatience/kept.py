@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latecomer.chunks import Chunk, ChunkStore
+from latecomer.chunks import Chunk, Store
 from latecomer.events import FOREVER_US, EventBatch, Layout
 from latecomer.impatience.merging import merge_events
 
@@ -23,7 +23,7 @@ _NEXT_RUN = "next_run"
 class KeptRuns:
     """The sorted runs in a store, which may be a part of a larger one."""
 
-    def __init__(self, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, store: Store, layout: Layout) -> None:
         self._store, self._layout = store, layout
 
     def __len__(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.contract import Lane, Output, Pane
+from latecomer.contract import Lane, Output, Pane, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, EventBatch, Int64s, take_rows
@@ -39,6 +39,18 @@ def tiers_of(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> 
         punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
         tier += batch.ts_us <= punctuation_us
     return tier, punctuation_us
+
+
+def refuse_late(
+    batch: EventBatch, timeline: Timeline, latencies_us: list[int]
+) -> Generator[Output, None, tuple[EventBatch, Int64s]]:
+    """Give what is later than the last latency to the lane `late`; returns the other events and the tier of each."""
+    tier, punctuation_us = tiers_of(batch, timeline, latencies_us)
+    too_late = tier == len(latencies_us)
+    if not too_late.any():
+        return batch, tier
+    yield from refused(batch, too_late, punctuation_us, timeline)
+    return batch.filter(~too_late), tier[~too_late]
 
 
 def told(place: tuple[int, int], rows: pa.RecordBatch, change: int, chosen: Bools) -> Iterator[Output]:

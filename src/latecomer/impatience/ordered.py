@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import ChunkStore, Store
 from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
@@ -154,7 +154,7 @@ class _Ordered(Machine):
 class _Tier:
     """One tier: its own events, what came from the tier before, and the operator, each in a part of its store."""
 
-    def __init__(self, settings: Ordered, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, settings: Ordered, store: Store, layout: Layout) -> None:
         own, before, operator = (store.part(number, 3) for number in range(3))
         self._settings = settings
         self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)

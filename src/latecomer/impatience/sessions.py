@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CROWD, ChunkStore
-from latecomer.contract import Machine, Output, check_held, refused
+from latecomer.contract import Machine, Output, check_held
 from latecomer.events import (
     FOREVER_US,
     Bools,
@@ -37,7 +37,7 @@ from latecomer.events import (
     sort_times,
     take_rows,
 )
-from latecomer.impatience.latencies import GIVEN, SAME, VOID, tiers_of, told
+from latecomer.impatience.latencies import GIVEN, SAME, VOID, refuse_late, told
 from latecomer.progress import Timeline
 from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session
 from latecomer.windows.aggregates import States
@@ -146,11 +146,7 @@ class SessionTiers(Machine):
         self._folding = Folding(layout.key, (_LastTime(), *settings.aggregates))
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
-        too_late = tier == len(self._latencies_us)
-        if too_late.any():
-            yield from refused(batch, too_late, punctuation_us, timeline)
-            batch, tier = batch.filter(~too_late), tier[~too_late]
+        batch, tier = yield from refuse_late(batch, timeline, self._latencies_us)
         came = self._fold(batch, tier) if len(batch) else {}
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held)

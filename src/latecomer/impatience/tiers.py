@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Machine, Output, Settings, check_held, check_max_held, refused
+from latecomer.contract import Machine, Output, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
-from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, tiers_of, told
+from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, refuse_late, told
 from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
 from latecomer.windows import Aggregate, Session, Window, check_kinds
@@ -109,11 +109,7 @@ class _Tiers(Machine):
         self._folding = Folding(layout.key, settings.aggregates)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
-        too_late = tier == len(self._latencies_us)
-        if too_late.any():
-            yield from refused(batch, too_late, punctuation_us, timeline)
-            batch, tier = batch.filter(~too_late), tier[~too_late]
+        batch, tier = yield from refuse_late(batch, timeline, self._latencies_us)
         came: dict[int, pa.RecordBatch] = {}
         if len(batch):
             layout = self.layout

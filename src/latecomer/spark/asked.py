@@ -34,9 +34,8 @@ class Aggregated:
         return Planner(without_start(self._declared), settings).result()
 
 
-@dataclass(frozen=True)
-class App:
-    """An operator, or a chain of them, that wants events in order."""
+class InOrder:
+    """What can be run on its events in order: the stream itself, or an operator on it."""
 
     _declared: Declared
     _operator: Operator | None
@@ -61,6 +60,14 @@ class App:
         align_us = window.advance_us if isinstance(window, Window) else None
         settings = Ordered(latencies, self._operator, partial, merge, returns, align_us, max_held)
         return Planner(without_start(self._declared), settings).result()
+
+
+@dataclass(frozen=True)
+class App(InOrder):
+    """An operator, or a chain of them, that wants events in order."""
+
+    _declared: Declared
+    _operator: Operator
 
 
 def without_start(declared: Declared) -> Declared:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,9 +22,8 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.impatience import Reorder
-from latecomer.impatience.ordered import Function
 from latecomer.spark.align import window_start
-from latecomer.spark.asked import Aggregated, App
+from latecomer.spark.asked import Aggregated, App, InOrder
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import Step, columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
@@ -76,10 +74,11 @@ def disordered(
 
 
 @dataclass(frozen=True)
-class Events:
+class Events(InOrder):
     """A stream of events out of order, with the order-insensitive steps taken so far."""
 
     _declared: Declared
+    _operator = None
 
     @property
     def columns(self) -> list[str]:
@@ -167,18 +166,6 @@ class Events:
         if not isinstance(operator, Operator):
             raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain((lc.Aggregation(...), ...))"))
         return App(self._declared, operator)
-
-    def tiers(
-        self,
-        *latencies: Duration,
-        partial: Function | None = None,
-        merge: Function | None = None,
-        returns: pa.Schema | None = None,
-        max_held: int | None = None,
-    ) -> Result:
-        """Give events in order once for each latency, or what your own functions make of them: see `App.tiers`."""
-        asked = App(self._declared, None)
-        return asked.tiers(*latencies, partial=partial, merge=merge, returns=returns, max_held=max_held)
 
     def apply(self, settings: Settings) -> Result:
         """Run any strategy."""

@@ -11,8 +11,8 @@ from latecomer.windows.aggregates import (
     Stddev,
     Sum,
     Variance,
-    check_kinds,
 )
+from latecomer.windows.checks import check_kinds
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
 from latecomer.windows.pattern import Pattern

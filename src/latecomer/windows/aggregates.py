@@ -9,7 +9,6 @@ nulls are skipped, NaN is larger than any number. Sums of floats are the same up
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -377,28 +376,3 @@ class Last(_Edge):
 
     kind: ClassVar[str] = "last"
     _sign = -1
-
-
-def check_kinds(aggregates: Any) -> None:
-    """Refuse what is no list of aggregates that can be merged."""
-    if not isinstance(aggregates, tuple):
-        raise InputError(must("aggregates", "be a tuple of aggregates", aggregates, "e.g. (lc.count(),)"))
-    if not aggregates:
-        raise InputError(must("aggregate", "be given at least one aggregate", "none", "e.g. lc.count()"))
-    for aggregate in aggregates:
-        if not isinstance(aggregate, Aggregate):
-            raise InputError(must("aggregate", "be given aggregates", aggregate, "e.g. lc.count(), lc.max('kwh')"))
-        if not aggregate.mergeable:
-            rule = "have a merge: windows are put together from parts"
-            raise InputError(must(f"aggregate {aggregate.name}", rule, "none", "give merge="))
-
-
-def check_aggregates(aggregates: Sequence[Aggregate], schema: pa.Schema, taken: Sequence[str]) -> None:
-    """Refuse aggregates that cannot be computed, or whose results would have names that are taken."""
-    names = [name.lower() for name in taken]
-    for aggregate in aggregates:
-        aggregate.check(schema)
-        if aggregate.name.lower() in names:
-            advice = f"give one of them another name: .alias('other_{aggregate.name}')"
-            raise InputError(must("results", "have different names", aggregate.name, advice))
-        names.append(aggregate.name.lower())

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import Store
 from latecomer.codec import widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Layout, int64_view
-from latecomer.windows.aggregates import Aggregate, check_kinds
+from latecomer.windows.aggregates import Aggregate
+from latecomer.windows.checks import check_kinds
 from latecomer.windows.folding import SLICE, Folding
 from latecomer.windows.slices import Slices, results_schema, window_results
 from latecomer.windows.window import WINDOW_START, Window
@@ -43,7 +44,7 @@ class Operator(ABC):
     """What the user writes."""
 
     @abstractmethod
-    def build(self, store: ChunkStore, layout: Layout) -> Running:
+    def build(self, store: Store, layout: Layout) -> Running:
         """The operator at work, going on from what the store holds."""
 
     @abstractmethod
@@ -71,7 +72,7 @@ class Aggregation(Operator):
             raise InputError(must("window of Aggregation", "be a Window", self.window, "e.g. lc.Window('1 hour')"))
         check_kinds(self.aggregates)
 
-    def build(self, store: ChunkStore, layout: Layout) -> Running:
+    def build(self, store: Store, layout: Layout) -> Running:
         return _Aggregating(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -89,7 +90,7 @@ class Aggregation(Operator):
 
 
 class _Aggregating(Running):
-    def __init__(self, operator: Aggregation, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, operator: Aggregation, store: Store, layout: Layout) -> None:
         self._window = operator.window
         self._folding = Folding(layout.key, operator.aggregates)
         self._slices = Slices(self._folding, operator.window, store)
@@ -119,7 +120,7 @@ class Step(Operator):
         check_function(self.function, f"step {self.name}")
         check_returns(self.returns, f"step {self.name}")
 
-    def build(self, store: ChunkStore, layout: Layout) -> Running:
+    def build(self, store: Store, layout: Layout) -> Running:
         return _Stepping(self, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -195,7 +196,7 @@ class Chain(Operator):
                 raise InputError(must("chain", "be made of operators", operator, "e.g. Aggregation(...)"))
         object.__setattr__(self, "operators", operators)
 
-    def build(self, store: ChunkStore, layout: Layout) -> Running:
+    def build(self, store: Store, layout: Layout) -> Running:
         return _Chaining(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -213,7 +214,7 @@ class Chain(Operator):
 
 
 class _Chaining(Running):
-    def __init__(self, chain: Chain, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, chain: Chain, store: Store, layout: Layout) -> None:
         self._running = []
         for number, operator in enumerate(chain.operators):
             self._running.append(operator.build(store.part(number, len(chain.operators)), layout))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import Store
 from latecomer.codec import widened
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
@@ -36,7 +36,7 @@ class Pattern(Operator):
     def __post_init__(self) -> None:
         duration_us(self.within, "within")
 
-    def build(self, store: ChunkStore, layout: Layout) -> Running:
+    def build(self, store: Store, layout: Layout) -> Running:
         return _Matching(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -73,7 +73,7 @@ def _scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
 class _Matching(Running):
     """Keeps, per key, the time of the last `first`, as long as a `then` may follow it."""
 
-    def __init__(self, operator: Pattern, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, operator: Pattern, store: Store, layout: Layout) -> None:
         self._operator, self._store, self._layout = operator, store, layout
         self._within_us = duration_us(operator.within, "within")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import CROWD, Chunk, ChunkStore
+from latecomer.chunks import CROWD, Chunk, Store
 from latecomer.events import Layout
-from latecomer.windows.aggregates import Aggregate, check_aggregates
+from latecomer.windows.aggregates import Aggregate
+from latecomer.windows.checks import check_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.slide import RUNS as SLIDER_RUNS
 from latecomer.windows.slide import Slider
@@ -19,7 +20,7 @@ RUNS = 1 + SLIDER_RUNS  # of a store
 class Slices:
     """Partial results by slice, in the runs of a store from `first_run` on."""
 
-    def __init__(self, folding: Folding, window: Window, store: ChunkStore, first_run: int = 0) -> None:
+    def __init__(self, folding: Folding, window: Window, store: Store, first_run: int = 0) -> None:
         self._folding, self._window = folding, window
         self._store, self._run = store, first_run
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import Store
 from latecomer.events import concat_rows
 from latecomer.windows.folding import FRESH, Folding, at_slice, slices_of
 from latecomer.windows.window import Window
@@ -30,7 +30,7 @@ RUNS = 3  # a slider's runs in a store
 class Slider:
     """Windows that slide over closed slices; all it holds is in three runs of a store."""
 
-    def __init__(self, folding: Folding, window: Window, store: ChunkStore, first_run: int) -> None:
+    def __init__(self, folding: Folding, window: Window, store: Store, first_run: int) -> None:
         self.folding, self._store = folding, store
         self._slice_us, self.slices, self.step = window.slice_us, window.slices, window.step
         self._first_run = first_run
