@@ -15,7 +15,7 @@ from latecomer.experiments.sorting.competitors import COMPETITORS, IMPATIENCE, P
 from latecomer.experiments.sorting.data import PAYLOAD, Stream, load
 from latecomer.experiments.sorting.figures import count_runs
 from latecomer.experiments.sorting.online import PATIENCE, QUICKSORT, TIMSORT, Offline, sort_keys
-from latecomer.experiments.sorting.operators import keep_columns, project, select, sort_columns, window
+from latecomer.experiments.sorting.operators import keep_columns, project, select, select_columns, sort_columns, window
 
 LATENCY_US = 40
 NAMES = {each.name: each for each in COMPETITORS}
@@ -141,7 +141,10 @@ def test_operators_do_the_same_before_and_after_the_sort() -> None:
     assert (select(events, 5_000).payload["fourth"] < 5_000).all()
     assert len(select(events, 5_000).ts_us) == np.count_nonzero(stream.payload["fourth"] < 5_000)
     assert project(events, 2).payload.dtype.names == ("first", "second")
-    assert keep_columns(Events(stream.ts_us, np.zeros((4, len(stream.ts_us)))), 2).payload.shape[0] == 2
+    columns = Events(stream.ts_us, np.stack([stream.payload[field] for field in PAYLOAD.names or ()]))
+    assert keep_columns(columns, 2).payload.shape == (2, len(stream.ts_us))
+    assert (select_columns(columns, 5_000).ts_us == select(events, 5_000).ts_us).all()
+    assert (select_columns(columns, 5_000).payload[0] == select(events, 5_000).payload["first"]).all()
     assert (window(events, 10).ts_us == stream.ts_us // 10 * 10).all()
 
 

@@ -15,7 +15,7 @@ from latecomer.experiments.sorting.bench import Measured
 from latecomer.experiments.sorting.cells import Cell
 from latecomer.experiments.sorting.competitors import COMPETITORS, IMPATIENCE, Kind
 from latecomer.experiments.sorting.figures import RunsHeld
-from latecomer.experiments.sorting.operators import COLUMNS, RECORDS
+from latecomer.experiments.sorting.operators import OF_RECORDS
 from latecomer.experiments.sorting.show import in_words, short_rate
 from latecomer.experiments.sorting.template import PAGE, STYLE, slug
 from latecomer.report.page import STYLE as REPORT_STYLE
@@ -24,12 +24,7 @@ from latecomer.report.words import duration, number, number_ticks, short_number
 
 _DASH = {Kind.MODERN: "dashed", Kind.BEYOND: "dotted", Kind.WITHOUT: "dotted"}
 _SWEPT = {"amount": "amount of disorder d (p = 30 %)", "percent": "percentage of disorder p (d = 64)"}
-_SETTINGS = {
-    "selection": "events kept",
-    COLUMNS: "columns kept",
-    RECORDS: "fields kept",
-    "window": "size of the window",
-}
+_SETTINGS = {"selection": "events kept", "projection": "fields kept", "window": "size of the window"}
 
 
 class Picture(NamedTuple):
@@ -176,7 +171,11 @@ def _gains(found: Measured) -> list[Picture]:
             )
             for stream in dict.fromkeys(gain.stream for gain in chosen)
         ]
-        pictures.append(_lines(Lines(f"{operator} first, times faster", _SETTINGS[operator], ticks, series)))
+        pictures.append(
+            _lines(
+                Lines(f"{operator} first, times faster", _SETTINGS[operator.removesuffix(OF_RECORDS)], ticks, series)
+            )
+        )
     return pictures
 
 

@@ -101,6 +101,6 @@ def in_words(operator: str, setting: float) -> str:
     >>> in_words("selection", 0.05), in_words("projection", 1), in_words("window", 10_000)
     ('5 % kept', '1 of 4 fields', '10 ms')
     """
-    if operator == "selection":
+    if operator.startswith("selection"):
         return f"{100 * setting:g} % kept"
     return f"{setting:g} of 4 fields" if operator.startswith("projection") else duration(int(setting))

@@ -118,8 +118,8 @@ time, and its rate is that of the beginning.</p>
 <h2 id="gains">Figure 9: operators before the sort</h2>
 <p class="read">How many times faster the paper's algorithm sorts, offline, when the operator runs before the sort
 instead of after it. The operator's own time does not count; with it on both sides the gains are in the JSON.
-A projection is measured twice: with each field in a column of its own, as in the paper's engine, where every column
-is moved with every event; and on records of four fields, which move as one.</p>
+Everything is measured twice: with each field in a column of its own, as in the paper's engine, where every column is
+moved with every event; and on records of four fields, which move as one.</p>
 {{ figures(gains) }}</section>{% endif %}
 
 <section aria-labelledby="rates">
