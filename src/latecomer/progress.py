@@ -48,7 +48,11 @@ class Timeline:
 
     def punctuation_before(self, tick: Int64s, latency_us: int) -> Int64s:
         """The last punctuation before each tick, for a reorder latency."""
-        return self._before(tick, np.maximum(self._lagging(latency_us), self.floor_us))
+        return self._before(tick, self.punctuations(latency_us))
+
+    def punctuations(self, latency_us: int) -> Int64s:
+        """The punctuation after each tick, for a reorder latency."""
+        return np.maximum(self._lagging(latency_us), self.floor_us)
 
     def punctuation(self, latency_us: int) -> int:
         """The punctuation after the last tick, for a reorder latency."""

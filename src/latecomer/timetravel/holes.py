@@ -1,0 +1,137 @@
+"""Where an event is missing: by a sampling period, by a column that counts, or by the user's function.
+
+Two successive events of a key tell whether something is missing between them, and how much. An event that comes late
+is repaired only if it falls into such a hole.
+
+Paper: TinTiN, assumption A1 and section 6.5.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.events import EventBatch, Int64s, int64_view
+
+UNKNOWN = -1  # so many are missing: who knows
+INSIDE, TOUCHING, COUNTED = range(3)  # an event is in a hole: between its ends, at them too, by its number
+
+HoleFunction = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
+
+
+class Holes(ABC):
+    """How to tell whether something is missing between two successive events of a key."""
+
+    kind: ClassVar[int] = INSIDE
+
+    @abstractmethod
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        """For each pair of events, given by positions, how many are missing between them; UNKNOWN for any number."""
+
+    def numbers(self, events: EventBatch) -> Int64s:
+        """What events are counted by; their times if nothing else."""
+        return events.ts_us
+
+    @abstractmethod
+    def check(self, columns: pa.Schema) -> None:
+        """Refuse columns that it cannot work on."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Name and values: stored with the state and compared on restart."""
+
+
+@dataclass(frozen=True)
+class Period(Holes):
+    """Every key has an event once in so long; where two lie further apart, some are missing."""
+
+    every: Duration
+
+    def __post_init__(self) -> None:
+        duration_us(self.every, "every")
+
+    @property
+    def every_us(self) -> int:
+        """The period in microseconds."""
+        return duration_us(self.every, "every")
+
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        apart: Int64s = events.ts_us[after] - events.ts_us[before]
+        return np.maximum(-(-apart // self.every_us) - 1, 0)
+
+    def check(self, columns: pa.Schema) -> None:
+        """A period needs no column but the time."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"holes": "period", "every_us": self.every_us}
+
+
+@dataclass(frozen=True)
+class Enumerator(Holes):
+    """A column counts the events of a key, one by one; where it jumps, some are missing."""
+
+    column: str
+    kind: ClassVar[int] = COUNTED
+
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        numbers = self.numbers(events)
+        jump = numbers[after] - numbers[before] - 1
+        return np.where(jump < 0, UNKNOWN, jump)
+
+    def numbers(self, events: EventBatch) -> Int64s:
+        column = events.rows.column(self.column)
+        if column.null_count:
+            rule, advice = f"have a number in {self.column}", "filter them out before"
+            raise InputError(must("events", rule, f"{column.null_count} without", advice))
+        return int64_view(column.cast(pa.int64()))
+
+    def check(self, columns: pa.Schema) -> None:
+        if self.column not in columns.names:
+            rule = f"be one of {', '.join(columns.names)}"
+            raise InputError(must("enumerator", rule, self.column, "check the name"))
+        kind = columns.field(self.column).type
+        if not pa.types.is_integer(kind):
+            raise InputError(must("enumerator", "be a column of whole numbers", f"{self.column}, a {kind}", "cast it"))
+
+    def describe(self) -> dict[str, Any]:
+        return {"holes": "enumerator", "column": self.column}
+
+
+@dataclass(frozen=True)
+class Told(Holes):
+    """The user's function tells: from events and their successors, row by row, to how many are missing between them.
+
+    It may return whole numbers (UNKNOWN, that is -1, for any number) or true and false.
+    """
+
+    function: HoleFunction
+    kind: ClassVar[int] = TOUCHING
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(must("holes", "be a function of two RecordBatches", self.function, "or use every="))
+
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        given = self.function(events.take(before).user_rows, events.take(after).user_rows)
+        if isinstance(given, pa.Array | pa.ChunkedArray):
+            given = given.to_numpy(zero_copy_only=False)
+        told = np.asarray(given)
+        if told.shape != after.shape or told.dtype.kind not in "bi":
+            rule = "return one whole number, or true or false, per row"
+            raise InputError(must("holes", rule, f"{told.dtype} of shape {told.shape}", "e.g. after - before > 3600"))
+        if told.dtype.kind == "b":
+            return np.where(told, UNKNOWN, 0)
+        return np.maximum(told.astype(np.int64), UNKNOWN)
+
+    def check(self, columns: pa.Schema) -> None:
+        """The user's function must know its columns."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"holes": "function", "name": getattr(self.function, "__name__", "function")}

@@ -1,0 +1,108 @@
+"""Time travel: an application written for sorted input gives its results at once, and exactly, when late data comes.
+
+Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from latecomer.chunks import ChunkStore
+from latecomer.contract import Machine, Settings, check_max_held
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.events import CARRIED_PREFIX, Int64s, Layout
+from latecomer.progress import Timeline
+from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
+from latecomer.timetravel.holes import Holes
+from latecomer.timetravel.machine import TimeTraveller
+from latecomer.timetravel.reach import Reach, reach_of
+from latecomer.windows.operators import Aggregation, Chain, Operator
+
+
+@dataclass(frozen=True)
+class TimeTravel(Settings):
+    """An application whose results are repaired when late events fill holes, up to a bound.
+
+    operator: Aggregation, Step, or a Chain of them. bound: the most an event may be late, at least as long as all
+    windows together. holes: how to tell that something is missing. trigger: "lazy" (at the key's next event), "eager"
+    (at once) or a function from late events to the times at which to replay them. periodicity: where the application
+    treats, say, the hours of a day differently, one day. retract: void results that vanish or change; without it a
+    replay gives its results again, and the last one counts. shifted: without it every replay runs an application of
+    its own. max_held: the most events one shard may hold.
+    """
+
+    operator: Operator
+    bound: Duration
+    holes: Holes
+    trigger: Trigger = LAZY
+    periodicity: Duration | None = None
+    retract: bool = True
+    shifted: bool = True
+    max_held: int | None = None
+    name: ClassVar[str] = "timetravel"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.holes, Holes):
+            raise InputError(
+                must("holes", "be a Period, an Enumerator or a function", self.holes, "e.g. every='1 hour'")
+            )
+        check_trigger(self.trigger)
+        check_max_held(self.max_held)
+        reach = self.reach
+        if self.bound_us < reach.us:
+            rule = f"be at least as long as all windows together ({reach.us:,} us)"
+            raise InputError(must("bound", rule, self.bound, "make it longer"))
+
+    @property
+    def reach(self) -> Reach:
+        """The windows of the application."""
+        return reach_of(self.operator, 1 if self.periodicity is None else duration_us(self.periodicity, "periodicity"))
+
+    @property
+    def bound_us(self) -> int:
+        """The bound in microseconds."""
+        return duration_us(self.bound, "bound")
+
+    @property
+    def by_key(self) -> bool:
+        return True
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return TimeTraveller(self, store, layout)
+
+    def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        return len(accepted_ts_us)
+
+    def punctuation(self, timeline: Timeline) -> int:
+        return timeline.punctuation(self.bound_us + 1)
+
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        own = pa.schema([field for field in columns if not field.name.startswith(CARRIED_PREFIX)])
+        if layout.time not in own.names:
+            raise InputError(must("time", "be among the columns", f"only {', '.join(own.names)}", "select it as it is"))
+        self.holes.check(own)
+        _check_times(self.operator, layout.time)
+        return self.operator.output(own, layout)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "strategy": self.name,
+            "operator": self.operator.describe(),
+            "bound_us": self.bound_us,
+            "holes": self.holes.describe(),
+            "trigger": self.trigger if isinstance(self.trigger, str) else "function",
+            "periodicity": None if self.periodicity is None else duration_us(self.periodicity, "periodicity"),
+            "retract": self.retract,
+        }
+
+
+def _check_times(operator: Operator, time: str) -> None:
+    """Refuse aggregates of the time column: a replay sees other times than the live instance."""
+    for each in operator.operators if isinstance(operator, Chain) else (operator,):
+        if isinstance(each, Aggregation) and time in {aggregate.column for aggregate in each.aggregates}:
+            advice = "aggregate a copy of it: with_columns"
+            raise InputError(must("aggregates", "not read the time column, which replays shift", time, advice))

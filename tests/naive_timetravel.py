@@ -1,0 +1,467 @@
+"""The slow and obvious twin of time travel (TinTiN, sections 2 to 6.5): per event, with lists and dicts.
+
+1. The mark is the largest time of the ticks before; an event before the mark is late. The live application has given
+   the results that start at or before `passed`: those that need no event at or after the mark.
+2. An accepted late event changes no result outside (ts - span, ts], and those need no event outside
+   (ts - span, ts + span), where the span is the sum of the window sizes.
+3. Of the on-time events only those are held that lie within a span of a hole, or of the key's latest one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from typing import Any, NamedTuple
+
+from latecomer.events import FOREVER_US, NEVER_US
+from tests.naive import windows_of
+
+UNKNOWN = -1
+
+
+class Event(NamedTuple):
+    """One event; `n` is its number where events are numbered, `value` what is aggregated instead of its id."""
+
+    ts_us: int
+    key: int
+    tick: int
+    id: int
+    n: int = 0
+    value: int | None = None
+
+
+class Result(NamedTuple):
+    """What an application gives for a key and the start of a window."""
+
+    key: int
+    start_us: int
+    values: tuple[Any, ...]
+
+
+class Given(NamedTuple):
+    """A result that is given (change +1) or void (-1)."""
+
+    key: int
+    start_us: int
+    values: tuple[Any, ...]
+    change: int
+    final: bool
+    replayed: bool
+
+
+Application = Callable[[Sequence[Event]], list[Result]]
+Rows = list[tuple[int, Any]]
+Aggregate = tuple[int, int, Callable[[Rows], Any]]
+Trigger = str | Callable[[Event], int | None]
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events by (ts, id)."""
+    return sorted(events, key=lambda event: (event.ts_us, event.id))
+
+
+def windowed(rows: Rows, aggregate: Aggregate) -> Rows:
+    """One aggregate: (start, value) of each window that has a row; a value of None is no result."""
+    size_us, advance_us, function = aggregate
+    windows: dict[int, Rows] = {}
+    for row in rows:
+        for start_us in windows_of(row[0], size_us, advance_us):
+            windows.setdefault(start_us, []).append(row)
+    found = [(start_us, function(windows[start_us])) for start_us in sorted(windows)]
+    return [(start_us, value) for start_us, value in found if value is not None]
+
+
+def chain_app(*aggregates: Aggregate) -> Application:
+    """Aggregates (size, advance, function of the (ts, value) of a window), each fed with the results of the last."""
+
+    def app(events: Sequence[Event]) -> list[Result]:
+        results = []
+        for key in sorted({event.key for event in events}):
+            mine = [event for event in events if event.key == key]
+            rows: Rows = [(event.ts_us, event.id if event.value is None else event.value) for event in mine]
+            for aggregate in aggregates:
+                rows = windowed(rows, aggregate)
+            results += [Result(key, start_us, (value,)) for start_us, value in rows]
+        return results
+
+    return app
+
+
+@dataclass
+class Hole:
+    """Between two on-time events of a key that follow each other, or before its first one."""
+
+    before: Event | None
+    after: Event
+    missing: int
+    filled: int
+
+    @property
+    def from_us(self) -> int:
+        """Where it begins."""
+        return NEVER_US if self.before is None else self.before.ts_us
+
+    @property
+    def to_us(self) -> int:
+        """Where it ends."""
+        return self.after.ts_us
+
+    @property
+    def full(self) -> bool:
+        """Whether all that is missing has come."""
+        return self.missing != UNKNOWN and self.filled >= self.missing
+
+
+class Holes(ABC):
+    """Where events may be missing. By default both ends of a hole belong to it, and the same event may come twice."""
+
+    @abstractmethod
+    def missing(self, before: Event, after: Event) -> int:
+        """How many events are missing between two that follow each other; -1: nobody knows."""
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        """Whether a late event comes after the key's latest on-time event."""
+        return event.ts_us >= latest.ts_us
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        """Whether a late event may be one of those missing in a hole."""
+        return hole.from_us <= event.ts_us <= hole.to_us
+
+    def touches(self, hole: Hole, start_us: int, end_us: int) -> bool:
+        """Whether a hole has a time in [start, end)."""
+        return hole.from_us < end_us and start_us <= hole.to_us
+
+    def same(self, event: Event, other: Event) -> bool:
+        """Whether a late event has come before."""
+        return False
+
+
+@dataclass(frozen=True)
+class Period(Holes):
+    """Events that come every so often."""
+
+    every_us: int
+
+    def missing(self, before: Event, after: Event) -> int:
+        return max(0, -(-(after.ts_us - before.ts_us) // self.every_us) - 1)
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        return event.ts_us > latest.ts_us
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        return hole.from_us < event.ts_us < hole.to_us
+
+    def touches(self, hole: Hole, start_us: int, end_us: int) -> bool:
+        return max(hole.from_us + 1, start_us) < min(hole.to_us, end_us)
+
+    def same(self, event: Event, other: Event) -> bool:
+        return event.ts_us == other.ts_us
+
+
+@dataclass(frozen=True)
+class Enumerator(Holes):
+    """Events that are numbered; numbers that run against time are refused, as their surroundings are not held."""
+
+    def missing(self, before: Event, after: Event) -> int:
+        return max(UNKNOWN, after.n - before.n - 1)
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        return (event.ts_us, event.n) > (latest.ts_us, latest.n)
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        if not super().inside(event, hole):
+            return False
+        if hole.before is None:
+            return event.n < hole.after.n
+        return hole.before.n < event.n < hole.after.n or hole.after.n <= hole.before.n
+
+    def same(self, event: Event, other: Event) -> bool:
+        return (event.ts_us, event.n) == (other.ts_us, other.n)
+
+
+@dataclass(frozen=True)
+class Anywhere(Holes):
+    """A user's function says how many are missing; without one, any number between any two."""
+
+    function: Callable[[Event, Event], int] = lambda before, after: UNKNOWN
+
+    def missing(self, before: Event, after: Event) -> int:
+        return self.function(before, after)
+
+
+@dataclass
+class Pending:
+    """A late event that is to be replayed, and whether it has been once."""
+
+    event: Event
+    fired: bool = False
+
+
+@dataclass
+class Held:
+    """What is held of a key. The last of `recent` is its latest on-time event; without one, the key is forgotten."""
+
+    recent: list[Event] = field(default_factory=list)
+    context: list[Event] = field(default_factory=list)
+    late: list[Event] = field(default_factory=list)
+    ahead: list[Event] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)
+
+    def events(self) -> set[Event]:
+        """Recent ones, those of contexts, and late ones."""
+        return {*self.recent, *self.context, *self.late}
+
+
+class NaiveTimeTravel:
+    """The live application, what is held around holes, and a replica in shifted time."""
+
+    def __init__(
+        self,
+        app: Application,
+        sizes_us: Sequence[int],
+        advances_us: Sequence[int],
+        bound_us: int,
+        holes: Holes,
+        trigger: Trigger,
+        *,
+        periodicity_us: int = 1,
+        retract: bool = True,
+        shifted: bool = True,
+    ) -> None:
+        assert bound_us >= sum(sizes_us)
+        self.app, self.span_us, self.steps, self.bound_us = app, sum(sizes_us), len(sizes_us), bound_us
+        self.holes, self.trigger, self.retract = holes, trigger, retract
+        self.late: list[tuple[int, str]] = []
+        self.duplicates = 0
+        self.mark_us = NEVER_US
+        self.replica = Replica(app, lcm(*advances_us, periodicity_us), self.span_us) if shifted else None
+        self._live: list[Event] = []
+        self._passed_us = NEVER_US
+        self._keys: dict[int, Held] = {}
+        self._pending: list[Pending] = []
+        self._last: dict[int, dict[int, tuple[Any, ...]]] = {}
+
+    @property
+    def held(self) -> int:
+        """How many events are held."""
+        return sum(len(held.events()) for held in self._keys.values())
+
+    def tick(self, events: Sequence[Event], tick: int) -> list[Given]:
+        """Take all events of a tick: the late ones first, then those on time."""
+        assert all(event.tick == tick for event in events)
+        given = []
+        for event in in_order(events):
+            if event.ts_us < self.mark_us:
+                given += self._take_late(event)
+        on_time = [event for event in in_order(events) if event.ts_us >= self.mark_us]
+        for event in on_time:
+            self._take_on_time(event)
+        self.mark_us = max([self.mark_us, *(event.ts_us for event in on_time)])
+        if self.mark_us > NEVER_US:
+            given += self._give_live(self.mark_us - 1 - self.span_us + self.steps)
+        given += self._replay_together([late for late in self._pending if self._is_due(late, on_time)])
+        self._remove()
+        return given
+
+    def finish(self) -> list[Given]:
+        """The stream is over: all live results, then all replays that are still to come."""
+        given = self._give_live(FOREVER_US)
+        return given + self._replay_together(list(self._pending))
+
+    def _take_late(self, event: Event) -> list[Given]:
+        held = self._keys.setdefault(event.key, Held())
+        if event.ts_us < self.mark_us - self.bound_us:
+            self.late.append((event.id, "too_late"))
+            return []
+        if any(self.holes.same(event, other) for other in held.late) or not self._finds_place(event, held):
+            self.late.append((event.id, "no_hole"))
+            return []
+        held.late.append(event)
+        self._pending.append(Pending(event))
+        return self._replay_together(self._pending[-1:]) if self.trigger == "eager" else []
+
+    def _finds_place(self, event: Event, held: Held) -> bool:
+        """Put a late event beyond the latest on-time one, or into the first hole that has room for it."""
+        if not held.recent or self.holes.beyond(event, held.recent[-1]):
+            held.ahead.append(event)
+            return True
+        for hole in held.holes:
+            if not hole.full and self.holes.inside(event, hole):
+                hole.filled += 1
+                return True
+        return False
+
+    def _take_on_time(self, event: Event) -> None:
+        self._live.append(event)
+        held = self._keys.setdefault(event.key, Held())
+        before = held.recent[-1] if held.recent else None
+        missing = UNKNOWN if before is None else self.holes.missing(before, event)
+        if missing != UNKNOWN:
+            missing = max(missing, len(held.ahead))
+        if missing != 0:
+            held.holes.append(Hole(before, event, missing, len(held.ahead)))
+            held.context += [other for other in held.recent if other not in held.context]
+        held.ahead = []
+        if any(hole.to_us <= event.ts_us < hole.to_us + self.span_us for hole in held.holes):
+            held.context.append(event)
+        held.recent = [other for other in held.recent if other.ts_us > event.ts_us - self.span_us] + [event]
+
+    def _give_live(self, passed_us: int) -> list[Given]:
+        """The results of the on-time events that start up to `passed`; those to come need no event before it."""
+        given = []
+        for key, start_us, values in self.app(in_order(self._live)):
+            if self._passed_us < start_us <= passed_us:
+                self._last.setdefault(key, {})[start_us] = values
+                given.append(Given(key, start_us, values, 1, self._is_final(key, start_us, live=True), False))
+        self._passed_us = max(self._passed_us, passed_us)
+        self._live = [event for event in self._live if event.ts_us > self._passed_us]
+        return given
+
+    def _is_due(self, late: Pending, on_time: Sequence[Event]) -> bool:
+        """Whether a late event is to be replayed at the end of a tick with these on-time events."""
+        if self.mark_us > late.event.ts_us + self.bound_us:
+            return True
+        complete = late.event.ts_us <= self._passed_us
+        if self.trigger == "lazy":
+            return complete and any(event.key == late.event.key for event in on_time)
+        if callable(self.trigger) and not late.fired:
+            at_us = self.trigger(late.event)
+            return at_us is not None and self.mark_us >= at_us
+        return complete
+
+    def _replay_together(self, due: list[Pending]) -> list[Given]:
+        """Replay late events by key and time; those whose contexts overlap are one context."""
+        contexts: list[list[Event]] = []
+        for late in sorted(due, key=lambda late: (late.event.key, late.event.ts_us, late.event.id)):
+            late.fired = True
+            last = contexts[-1][-1] if contexts else None
+            if last and last.key == late.event.key and late.event.ts_us - last.ts_us < 2 * self.span_us:
+                contexts[-1].append(late.event)
+            else:
+                contexts.append([late.event])
+        done = [late for late in due if late.event.ts_us <= self._passed_us]
+        self._pending = [late for late in self._pending if late not in done]
+        return [given for context in contexts for given in self._replay(context)]
+
+    def _replay(self, late: list[Event]) -> list[Given]:
+        """Run the application on the context of these late events, and give what they affect."""
+        key, span_us = late[0].key, self.span_us
+        held = self._keys[key].events()
+        context = in_order(t for t in held if any(m.ts_us - span_us < t.ts_us < m.ts_us + span_us for m in late))
+        results = self.app(context) if self.replica is None else self.replica.run(context)
+        found = {result.start_us: result.values for result in results}
+        last = self._last.setdefault(key, {})
+        given = []
+        for start_us in sorted({*found, *last}):
+            affected = any(m.ts_us - span_us < start_us <= m.ts_us for m in late)
+            if affected and start_us <= self._passed_us:
+                given += self._changes(key, start_us, last.get(start_us), found.get(start_us))
+        return given
+
+    def _changes(
+        self, key: int, start_us: int, old: tuple[Any, ...] | None, new: tuple[Any, ...] | None
+    ) -> list[Given]:
+        """What is given when a replay finds `new` where `old` was given last."""
+        final = self._is_final(key, start_us, live=False)
+        given = []
+        self.duplicates += old == new
+        if self.retract and old is not None and old != new:
+            del self._last[key][start_us]
+            given.append(Given(key, start_us, old, -1, final, True))
+        if new is not None and (old != new or not self.retract):
+            self._last[key][start_us] = new
+            given.append(Given(key, start_us, new, 1, final, True))
+        return given
+
+    def _is_final(self, key: int, start_us: int, *, live: bool) -> bool:
+        """Whether no late event can change a result any more; the live application lacks those that came already."""
+        held, end_us = self._keys.setdefault(key, Held()), start_us + self.span_us
+        holes = [hole for hole in held.holes if live or not hole.full]
+        open_hole = any(self.holes.touches(hole, start_us, end_us) for hole in holes)
+        if held.recent and held.recent[-1].ts_us >= end_us and not open_hole:
+            return True
+        lacks = live and any(start_us <= event.ts_us < end_us for event in held.late)
+        return end_us - 1 < self.mark_us - self.bound_us and not lacks
+
+    def _remove(self) -> None:
+        """Forget what no late event can need any more."""
+        if self.mark_us == NEVER_US:
+            return
+        floor_us = self.mark_us - self.bound_us - 2 * self.span_us
+        for held in self._keys.values():
+            held.recent = [event for event in held.recent if event.ts_us >= floor_us]
+            held.context = [event for event in held.context if event.ts_us >= floor_us]
+            held.late = [event for event in held.late if event.ts_us >= floor_us]
+            held.holes = [hole for hole in held.holes if hole.to_us >= self.mark_us - self.bound_us]
+
+
+class Replica:
+    """The second instance of the application (6.4): contexts of a key, one after the other, in shifted time."""
+
+    def __init__(self, app: Application, step_us: int, span_us: int) -> None:
+        self.app, self.step_us, self.span_us = app, step_us, span_us
+        self.shifts: list[int] = []
+        self._fed: dict[int, list[Event]] = {}
+
+    def run(self, context: list[Event]) -> list[Result]:
+        """Shift a context beyond the last one of its key, run the application on both, shift the results back."""
+        fed = self._fed.get(context[0].key, [])
+        most_us = max((event.ts_us for event in fed), default=0)
+        shift_us = self.shift(context[0].ts_us, most_us)
+        moved = [event._replace(ts_us=event.ts_us + shift_us) for event in context]
+        self.shifts.append(shift_us)
+        self._fed[context[0].key] = moved
+        results = [result._replace(start_us=result.start_us - shift_us) for result in self.app(fed + moved)]
+        return [result for result in results if result.start_us > context[0].ts_us - self.span_us]
+
+    def shift(self, least_us: int, most_us: int) -> int:
+        """The smallest multiple of the step that moves `least` more than a span beyond `most`."""
+        return ((most_us + self.span_us - least_us) // self.step_us + 1) * self.step_us
+
+
+def consolidated(given: Sequence[Given]) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """The results that stand after all changes, by key and start; each stands once."""
+    counts: Counter[Result] = Counter()
+    for change in given:
+        counts[Result(change.key, change.start_us, change.values)] += change.change
+    assert set(counts.values()) <= {0, 1}
+    standing = [result for result, count in counts.items() if count]
+    found = {(result.key, result.start_us): result.values for result in standing}
+    assert len(found) == len(standing)
+    return found
+
+
+def last_given(given: Sequence[Given]) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """The last result given for each key and start."""
+    return {(result.key, result.start_us): result.values for result in given if result.change > 0}
+
+
+class Classes(NamedTuple):
+    """How many results of each class there are (section 4); `spurious` is ours: not in the sorted run at all."""
+
+    exact: int
+    omitted: int
+    different: int
+    duplicate: int
+    spurious: int
+
+
+def classify(given: Sequence[Given], expected: Sequence[Result]) -> Classes:
+    """The classes of the results given, none of them void, against those of the sorted run."""
+    right = {(result.key, result.start_us): result.values for result in expected}
+    counts: Counter[str] = Counter()
+    exact: set[tuple[int, int]] = set()
+    for result in given:
+        place = (result.key, result.start_us)
+        if place not in right:
+            counts["spurious"] += 1
+        elif result.values != right[place]:
+            counts["different"] += 1
+        else:
+            counts["duplicate" if place in exact else "exact"] += 1
+            exact.add(place)
+    counts["omitted"] = len(right.keys() - {(result.key, result.start_us) for result in given})
+    return Classes(**{name: counts[name] for name in Classes._fields})
