@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
     from latecomer.spark.sinks import Discard, Files
+    from latecomer.timetravel import Enumerator, Period, TimeTravel, Told
     from latecomer.windows import (
         Aggregate,
         Aggregation,
@@ -68,6 +69,7 @@ __all__ = [
     "App",
     "Chain",
     "Discard",
+    "Enumerator",
     "Events",
     "Files",
     "HeldError",
@@ -81,6 +83,7 @@ __all__ = [
     "Ordered",
     "PassThrough",
     "Pattern",
+    "Period",
     "Released",
     "Reorder",
     "Result",
@@ -88,6 +91,8 @@ __all__ = [
     "StateError",
     "Step",
     "Tiers",
+    "TimeTravel",
+    "Told",
     "Window",
     "count",
     "count_distinct",
@@ -126,6 +131,7 @@ _HOMES = {
     "App": "spark.asked",
     "Chain": "windows",
     "Discard": "spark.sinks",
+    "Enumerator": "timetravel",
     "Events": "spark.disordered",
     "Files": "spark.sinks",
     "HeldError": "errors",
@@ -139,6 +145,7 @@ _HOMES = {
     "Ordered": "impatience",
     "PassThrough": "basic",
     "Pattern": "windows",
+    "Period": "timetravel",
     "Released": "impatience",
     "Reorder": "impatience",
     "Result": "spark.result",
@@ -146,6 +153,8 @@ _HOMES = {
     "StateError": "errors",
     "Step": "windows",
     "Tiers": "impatience",
+    "TimeTravel": "timetravel",
+    "Told": "timetravel",
     "Window": "windows",
     "count": "windows:Count",
     "count_distinct": "windows:CountDistinct",

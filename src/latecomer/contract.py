@@ -168,6 +168,11 @@ class Settings(ABC):
         """How many tiers the results have; 0 where there are none."""
         return 0
 
+    @property
+    def revises(self) -> bool:
+        """Whether results may change after they were given: they then say how they came about and if they are final."""
+        return self.tiers > 0
+
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""
         return self.build(ChunkStore.restore(snapshot), layout)

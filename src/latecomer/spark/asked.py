@@ -12,6 +12,7 @@ from latecomer.impatience.ordered import Function
 from latecomer.spark.declare import Declared
 from latecomer.spark.planner import Planner
 from latecomer.spark.result import Result
+from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
 from latecomer.windows import WINDOW_START, Aggregate, Operator, Session, Window
 
 
@@ -68,6 +69,33 @@ class App(InOrder):
 
     _declared: Declared
     _operator: Operator
+
+    def timetravel(
+        self,
+        bound: Duration,
+        *,
+        every: Duration | None = None,
+        enumerator: str | None = None,
+        holes: HoleFunction | None = None,
+        trigger: Trigger = LAZY,
+        periodicity: Duration | None = None,
+        retract: bool = True,
+        max_held: int | None = None,
+    ) -> Result:
+        """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
+
+        The operator must be made of `Aggregation` and `Step`. Only what lies near a hole is held. Where something is
+        missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
+        its events; holes, a function of two RecordBatches (events and their successors) that returns how many are
+        missing between them, -1 for any number, or true and false.
+        trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
+        of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
+        differently. `.changes` has every change, `.down` what was given, later results in place of earlier ones;
+        retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
+        """
+        where = holes_of(every, enumerator, holes)
+        settings = TimeTravel(self._operator, bound, where, trigger, periodicity, retract, max_held=max_held)
+        return Planner(without_start(self._declared), settings).result()
 
 
 def without_start(declared: Declared) -> Declared:

@@ -18,6 +18,7 @@ from latecomer.impatience import Ordered, Reorder, Tiers
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
+from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel
 from latecomer.windows import WINDOW_START, Session, Window
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
@@ -114,6 +115,11 @@ def _strategy(settings: Settings) -> Iterator[Step]:
             yield Step("functions", "partial on what a tier adds, merge with the tiers before")
         if settings.operator is not None:
             yield Step("runs", type(settings.operator).__name__, "on every tier, in order")
+    elif isinstance(settings, TimeTravel):
+        yield Step("runs", type(settings.operator).__name__, "live, and as a replica for replays")
+        yield Step("repairs", f"rows up to {settings.bound} late, {_holes(settings.holes)}", "holds what is near holes")
+        trigger = settings.trigger if isinstance(settings.trigger, str) else "when your function says"
+        yield Step("replays", f"{trigger}, in shifted time" if settings.shifted else trigger)
     else:
         yield _any_strategy(settings)
 
@@ -122,7 +128,14 @@ _HEADINGS: dict[type[Settings], str] = {
     PassThrough: "no sort",
     Tiers: "no sort: partial results are folded as they come",
     Ordered: "a sort per tier",
+    TimeTravel: "no sort: results at once, repaired by replays",
 }
+
+
+def _holes(holes: Holes) -> str:
+    if isinstance(holes, Period):
+        return f"where one is missing every {holes.every}"
+    return f"where {holes.column} jumps" if isinstance(holes, Enumerator) else "where your function sees a hole"
 
 
 def _latencies(latencies: Sequence[Duration]) -> str:

@@ -31,12 +31,13 @@ class View(NamedTuple):
 
 @dataclass(frozen=True)
 class LaneSchemas:
-    """The user's columns going in and the result's coming out, how these are finished, and how many tiers there are."""
+    """The user's columns going in and the result's coming out, how these are finished, whether and how they change."""
 
     user: T.StructType
     down: T.StructType
     plan: DownPlan | None = None
     tiers: int = 0
+    revises: bool = False
 
     def of(self, view: View) -> T.StructType:
         """The columns of a view."""
@@ -45,13 +46,13 @@ class LaneSchemas:
         fields = _CHANGE_FIELD if view.changes else {}
         if self.tiers:
             fields = {**(_TIER_FIELD if view.tier is None else {}), **fields}
-        return with_fields(self.down, {**fields, **(_PANE_FIELDS if self.tiers or view.changes else {})})
+        return with_fields(self.down, {**fields, **(_PANE_FIELDS if self.revises or view.changes else {})})
 
     @property
     def views(self) -> dict[str, View]:
-        """What can be written: the lanes, and of results with tiers each tier and the changes."""
+        """What can be written: the lanes; of results that may change the changes, and every tier."""
         lanes = {name: View(lane) for name, lane in LANES.items()}
-        if not self.tiers:
+        if not self.revises:
             return lanes
         tiers = {f"tier_{tier}": View(Lane.DOWN, tier=tier) for tier in range(1, self.tiers + 1)}
         return {**lanes, **tiers, "changes": View(Lane.DOWN, changes=True)}

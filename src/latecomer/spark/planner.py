@@ -79,7 +79,7 @@ class Planner:
         packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]), timezone="UTC")
         down = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
         check_columns(down)
-        return LaneSchemas(self._user, down, down_plan, settings.tiers)
+        return LaneSchemas(self._user, down, down_plan, settings.tiers, settings.revises)
 
     def _check_moved(self) -> None:
         """Times may be moved: a column that still bears the time's name must be the time itself."""

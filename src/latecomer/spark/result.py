@@ -40,7 +40,7 @@ class Result:
 
     @property
     def down(self) -> DataFrame:
-        """The results; with tiers, the answers of all, with the number of the `tier`, `pane` and `final`."""
+        """The results; those that may change with `pane` and `final`; with tiers, those of all, and the `tier`."""
         self._check_alone("down")
         return self._shown(View(Lane.DOWN))
 
@@ -86,7 +86,8 @@ class Result:
     ) -> StreamingQuery:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
-        With tiers, `sinks` may also name `changes` and any `tier_1`, `tier_2`, ...; `down` has the answers of all.
+        Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
+        `down` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
         """
         if not self._packed.isStreaming:

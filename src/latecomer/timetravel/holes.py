@@ -48,6 +48,20 @@ class Holes(ABC):
         """Name and values: stored with the state and compared on restart."""
 
 
+def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunction | None) -> Holes:
+    """What the user said of holes, in one of three ways."""
+    ways = [way for way in (every, enumerator, function) if way is not None]
+    if len(ways) != 1:
+        rule = "be told in one way: every, enumerator or holes"
+        raise InputError(must("where events are missing", rule, f"{len(ways)} ways", "e.g. every='1 hour'"))
+    if every is not None:
+        return Period(every)
+    if enumerator is not None:
+        return Enumerator(enumerator)
+    assert function is not None
+    return Told(function)
+
+
 @dataclass(frozen=True)
 class Period(Holes):
     """Every key has an event once in so long; where two lie further apart, some are missing."""

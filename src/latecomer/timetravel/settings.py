@@ -47,9 +47,8 @@ class TimeTravel(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.holes, Holes):
-            raise InputError(
-                must("holes", "be a Period, an Enumerator or a function", self.holes, "e.g. every='1 hour'")
-            )
+            rule = "be a Period, an Enumerator or Told by a function"
+            raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
         check_trigger(self.trigger)
         check_max_held(self.max_held)
         reach = self.reach
@@ -69,6 +68,10 @@ class TimeTravel(Settings):
 
     @property
     def by_key(self) -> bool:
+        return True
+
+    @property
+    def revises(self) -> bool:
         return True
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
