@@ -31,6 +31,7 @@ from latecomer.windows.aggregates import (
 )
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
+from latecomer.windows.folding import FRESH, SLICE, Folding
 from latecomer.windows.grouping import Groups, group_rows
 
 Event = tuple[int, Any]  # time and value
@@ -384,3 +385,22 @@ def test_groups_are_in_the_order_of_whole_numbers(first: list[int], data: st.Dat
     groups: Groups = group_rows([ints(first), pa.array(second)])
     ordered = ints(first)[groups.firsts].tolist()
     assert ordered == sorted(ordered)
+
+
+@pytest.mark.parametrize("keys", [["a", "b", None], ["a", "c", "b"], ["b", "a", None]])
+def test_tables_with_the_same_keys_row_by_row_merge_as_any_others(keys: list[str | None]) -> None:
+    """The first case is merged without looking for equal keys."""
+    folding = Folding(("key",), (Sum("value"), Count()))
+
+    def partial(names: list[str | None], ts_us: int) -> pa.RecordBatch:
+        rows = {"ts": pa.array([ts_us] * 3), "key": pa.array(names), "value": pa.array([1, 2, 4])}
+        return folding.partials(pa.RecordBatch.from_pydict(rows), "ts", 10)[0][1]
+
+    one, other = partial(["a", "b", None], 5), partial(keys, 15)
+    merged = folding.merge([one, other], (FRESH,))
+    wanted: Counter[str | None] = Counter()
+    for names in (["a", "b", None], keys):
+        wanted.update(dict(zip(names, [1, 2, 4], strict=True)))
+    sums = folding.results(merged)[0].to_pylist()
+    assert dict(zip(merged.column("key").to_pylist(), sums, strict=True)) == dict(wanted)
+    assert set(merged.column(SLICE).to_pylist()) <= {0, 10}

@@ -79,6 +79,8 @@ def run(settings: TiersBench, tell: Callable[[str], None]) -> Report:
     for name in LATENCIES:
         ts_us, number = _log(name, settings)
         for query in QUERIES:
+            for form in FORMS:
+                _measure(name, query, form, ts_us[: 2 * EVERY], number[: 2 * EVERY])  # to compile and to warm up
             found: dict[str, list[Measured]] = {form: [] for form in FORMS}
             for turn in range(settings.rounds):
                 for form in FORMS:

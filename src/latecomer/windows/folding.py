@@ -17,7 +17,7 @@ from latecomer.codec import widened
 from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
 from latecomer.windows.aggregates import Aggregate, States
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.grouping import Groups, group_rows
+from latecomer.windows.grouping import Groups, group_rows, pairs
 
 SLICE, FRESH = "_lc_slice", "_lc_fresh"
 _FRESH_FIELD = pa.field(FRESH, pa.int8())
@@ -79,8 +79,16 @@ class Folding:
     def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (SLICE, FRESH)) -> pa.RecordBatch:
         """One row per key and whatever else rows are told apart by; other columns keep the first row's value."""
         table = concat_rows(tables)
+        if SLICE not in by and len(tables) == 2 and self._alike(*tables):
+            return self.reduced(table, pairs(tables[0].num_rows))
         groups = self.groups(table, by)
         return table if len(groups) == table.num_rows and len(tables) == 1 else self.reduced(table, groups)
+
+    def _alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
+        """Whether two tables have the same keys row by row, as those of busy slices do; in each of them once."""
+        return one.num_rows == other.num_rows and all(
+            one.column(name).equals(other.column(name)) for name in (FRESH, *self.keys)
+        )
 
     def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
         """Rows of one key and whatever else they are told apart by."""

@@ -66,6 +66,13 @@ class Groups(NamedTuple):
         return spread
 
 
+def pairs(size: int) -> Groups:
+    """The rows of two tables of this size, one after the other, each with its counterpart."""
+    order = np.empty(2 * size, dtype=np.int64)
+    order[0::2], order[1::2] = np.arange(size), np.arange(size, 2 * size)
+    return Groups(order, np.arange(0, 2 * size, 2))
+
+
 def group_rows(columns: Sequence[pa.Array | Int64s]) -> Groups:
     """Group rows by columns: in the order of the first one if that is a numpy array, then in any, always the same."""
     size = len(columns[0])

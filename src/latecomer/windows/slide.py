@@ -39,7 +39,7 @@ class Slider:
     def close(self, table: pa.RecordBatch | None, last_slice: int) -> pa.RecordBatch | None:
         """Take in the slices that have closed, up to one by its number, and give the windows they complete.
 
-        What windows are made of, that is: `_lc_slice` is the start of the window, and a key may stand there twice.
+        `_lc_slice` is the start of the window then.
         """
         arrived = {} if table is None else dict(self.by_slice(table))
         slide = _Slide(self, last_slice)
@@ -113,13 +113,14 @@ class _Slide:
         """Close one slice and the window that ends with it."""
         slider = self._slider
         if rows is not None:
-            parts = [rows] if self._beginning is None else [self._beginning, rows]
-            self._beginning = slider.folding.merge(parts, (FRESH,))
+            known = [] if self._beginning is None else [self._beginning]
+            self._beginning = slider.folding.merge([*known, rows], (FRESH,))
             self._slices.append(rows)
         start = number - slider.slices + 1
         ending = self._endings.pop(start, None)
-        if start % slider.step == 0:
-            self.given += [slider.starting(part, start) for part in (ending, self._beginning) if part is not None]
+        parts = [part for part in (ending, self._beginning) if part is not None]
+        if start % slider.step == 0 and parts:
+            self.given.append(slider.starting(slider.folding.merge(parts, (FRESH,)), start))
         if (number + 1) % slider.slices == 0:
             self._turn(number)
 
