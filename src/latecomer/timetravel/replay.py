@@ -102,11 +102,11 @@ class Replica:
         if not self._shifted:
             return self._fresh(contexts, rows, context)
         shift_us = self._shifts(contexts, rows, context)
-        given = self._given(_moved(rows, shift_us[context]))
+        given = self._given(move_rows(rows, shift_us[context]))
         if given is None:
             return None
         found = self._context_of(given, contexts, rows, context, shift_us)
-        return self._touched(contexts, _moved_back(given, self._time, shift_us[found]), found)
+        return self._touched(contexts, move_rows_back(given, self._time, shift_us[found]), found)
 
     def _rows(
         self, contexts: Contexts, known: EventBatch, known_key: Int64s, arrived: Int64s
@@ -238,14 +238,14 @@ def place_slots(
         last_us[key[i]] = high_us[i] + shift_us[i]
 
 
-def _moved(rows: EventBatch, shift_us: Int64s) -> EventBatch:
+def move_rows(rows: EventBatch, shift_us: Int64s) -> EventBatch:
     """Events at other times."""
     place = rows.rows.schema.get_field_index(rows.layout.time)
     field = rows.rows.schema.field(place)
     return EventBatch(rows.rows.set_column(place, field, pa.array(rows.ts_us + shift_us).view(field.type)), rows.layout)
 
 
-def _moved_back(rows: pa.RecordBatch, time: str, shift_us: Int64s) -> pa.RecordBatch:
+def move_rows_back(rows: pa.RecordBatch, time: str, shift_us: Int64s) -> pa.RecordBatch:
     """Results at their own times."""
     for name in {time, WINDOW_END} & set(rows.schema.names):
         place = rows.schema.get_field_index(name)
