@@ -106,6 +106,11 @@ def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordB
     return widened(rows) if wide else rows
 
 
+def wide_type(kind: pa.DataType) -> pa.DataType:
+    """The type that a column has when it comes out of a store."""
+    return _WIDE.get(kind, kind)
+
+
 def widened(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows with wide text, as they come out of a store."""
     return _retyped(rows, _WIDE)

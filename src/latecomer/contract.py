@@ -58,7 +58,7 @@ class Output:
     """Rows for one lane; `change` is +1 or -1 per row, all +1 where it is None.
 
     Where there are several tiers, `tier` counts them from one, and a change of 0 says that what an earlier tier gave
-    is the tier's answer too.
+    is the tier's answer too. `panes` has the pane of each row, where they differ.
     """
 
     lane: Lane
@@ -67,6 +67,7 @@ class Output:
     pane: Pane = Pane.ON_TIME
     final: bool = True
     tier: int = 0
+    panes: pa.Array | None = None
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -118,7 +119,7 @@ class Machine(ABC):
 
     @property
     def held(self) -> int:
-        """How many events are held."""
+        """How many events are held; in tiers of aggregates, how many partial results."""
         return self.store.rows
 
     @property
@@ -189,11 +190,11 @@ def check_max_held(max_held: int | None) -> None:
         raise InputError(must("max_held", "be a whole number above zero", max_held, "or leave it out"))
 
 
-def check_held(held: int, max_held: int | None) -> None:
+def check_held(held: int, max_held: int | None, what: str = "events") -> None:
     """Stop before memory does."""
     if max_held is not None and held > max_held:
         advice = "shorten the latency, raise max_held, or use more shards"
-        raise HeldError(must("held events per shard", f"stay within max_held={max_held}", held, advice))
+        raise HeldError(must(f"held {what} per shard", f"stay within max_held={max_held}", held, advice))
 
 
 def consolidate(outputs: Iterable[Output]) -> pa.Table | None:

@@ -20,7 +20,7 @@ class StateError(LatecomerError):
 
 
 class HeldError(LatecomerError):
-    """More events would be held than `max_held` allows."""
+    """More events or partial results would be held than `max_held` allows."""
 
 
 class LateError(LatecomerError):

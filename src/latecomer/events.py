@@ -227,7 +227,7 @@ def _column_rank(rows: pa.RecordBatch, name: str) -> Callable[[Int64s], Int64s]:
 
 
 def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> Bools:
-    """Which rows of two batches are the same; null is like null, and NaN like NaN."""
+    """Which rows of two batches are the same: null is like null and NaN like NaN, but -0.0 is not 0.0."""
     same = np.ones(left.num_rows, dtype=np.bool_)
     for one, other in zip(left.columns, right.columns, strict=True):
         same &= _equal_values(one, other)
@@ -240,10 +240,10 @@ def _equal_values(one: pa.Array, other: pa.Array) -> Bools:
         return np.array([repr(left) == repr(right) for left, right in pairs], dtype=np.bool_)
     if pa.types.is_null(one.type):
         return np.ones(len(one), dtype=np.bool_)
+    if pa.types.is_floating(one.type):
+        one, other = _ordered_bits(one), _ordered_bits(other)
     same = pc.fill_null(pc.equal(one, other), False)
     same = pc.or_(same, pc.and_(pc.is_null(one), pc.is_null(other)))
-    if pa.types.is_floating(one.type):
-        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
     equal: Bools = same.to_numpy(zero_copy_only=False)
     return equal
 

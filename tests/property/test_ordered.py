@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,14 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane
+from latecomer.contract import Lane, Output
 from latecomer.errors import InputError
-from latecomer.events import FOREVER_US, Layout
+from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
+from latecomer.headers import HeaderBuilder
 from latecomer.impatience import Ordered, Tiers
+from latecomer.progress import Progress
 from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
 from latecomer.windows import Aggregation, Chain, Count, Max, Min, Operator, Pattern, Step, Sum, Window
 from tests.naive import Event, Keyed, tier_of, total_order, windows_of
+from tests.property.streams import stream_of
 
+Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 LATENCIES = st.lists(st.integers(1, 3_000), min_size=1, max_size=3, unique=True).map(sorted)
 COUNTS = Aggregation(Window("20 ms", "10 ms"), (Count(), Sum("id")))
 
@@ -194,6 +201,99 @@ def test_a_step_that_does_not_keep_its_promises_is_refused() -> None:
         _run(Step(lambda batch: batch.select(["ts"]), ROWS), rows, [])
     with pytest.raises(InputError, match="in order of time"):
         _run(Step(lambda batch: batch.take([1, 0]), ROWS), rows, [])
+
+
+def _back(rows: pa.RecordBatch, by_us: int = 5) -> pa.RecordBatch:
+    """The rows at earlier times."""
+    return rows.set_column(0, "ts", pa.array(rows.column("ts").to_numpy() - by_us))
+
+
+def test_a_step_may_not_move_rows_to_times_that_have_passed() -> None:
+    rows = [(1, "a", "X"), (12, "a", "Y")]
+    assert _run(Step(_back, ROWS), rows, []) == [(-4, "a", "X"), (7, "a", "Y")]
+    assert _run(Step(_back, ROWS), rows, [6]) == [(-4, "a", "X"), (7, "a", "Y")]
+    for cuts in ([7], [8], [2, 10]):
+        with pytest.raises(InputError, match=r"step step must not move rows back in time.*leave times as they are"):
+            _run(Step(_back, ROWS), rows, cuts)
+
+
+@pytest.mark.parametrize("name", ["partial", "merge"])
+def test_functions_may_not_move_rows_to_times_that_have_passed(name: str) -> None:
+    stream = stream_of((0, 0), (20, 1), (22, 2), (60, 3))
+    columns = stream.batch(np.arange(0)).user_rows.schema
+
+    def moved(rows: pa.RecordBatch) -> pa.RecordBatch:
+        place = rows.schema.get_field_index("ts")
+        return rows.set_column(place, "ts", pa.array(rows.column("ts").to_numpy() - 15))
+
+    partial, merge = (moved if each == name else _as_is for each in ("partial", "merge"))
+    asked = Ordered(("5 us", "30 us"), partial=partial, merge=merge, returns=columns)
+    with pytest.raises(InputError, match=f"{name} must not move rows back in time.*tumbling"):
+        run_machine(asked, stream, cuts=[1, 2, 3], snapshot=True)
+
+
+def _as_is(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda rows: rows.set_column(1, "user", pa.array([b"\xff"] * rows.num_rows)), "step mine must return values"),
+        (lambda rows: rows.set_column(0, "ts", pa.array([None] * rows.num_rows, pa.int64())), "step mine must.*a time"),
+    ],
+)
+def test_wrong_values_name_the_function(function: Function, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        _run(Step(function, ROWS, "mine"), [(1, "a", "X")], [])
+
+
+def test_functions_keep_the_types_of_keys() -> None:
+    wide = pa.schema([("ts", pa.int64()), ("user", pa.large_string())])
+    Step(_as_is, wide).output(ROWS, LAYOUT)
+    with pytest.raises(InputError, match="user in what step step returns must be of type string; got DataType"):
+        Step(_as_is, pa.schema([("ts", pa.int64()), ("user", pa.int64())])).output(ROWS, LAYOUT)
+
+
+def test_events_that_a_later_tier_adds_are_revised() -> None:
+    stream = stream_of((0, 0), (20, 1), (5, 2), (60, 3), (100, 4))
+    run = run_machine(Ordered(("10 us", "40 us")), stream, cuts=[1, 2, 3, 4])
+    told = [told for batch in run.outputs for output in batch for told in _panes(output)]
+    assert [row for row in told if row[0] == 1] == [(1, ts_us, "early") for ts_us in (0, 20, 60, 100)]
+    assert [row for row in told if row[0] == 2] == [
+        (2, 0, "on_time"),
+        (2, 5, "revised"),
+        *((2, ts_us, "on_time") for ts_us in (20, 60, 100)),
+    ]
+    alone = run_machine(Ordered(("40 us",)), stream)
+    assert {pane for batch in alone.outputs for output in batch for _, _, pane in _panes(output)} == {"on_time"}
+
+
+def _panes(output: Output) -> list[tuple[int, int, str]]:
+    panes = [str(output.pane)] * len(output) if output.panes is None else output.panes.to_pylist()
+    return [(output.tier, ts_us, pane) for ts_us, pane in zip(output.rows["ts"].to_pylist(), panes, strict=True)]
+
+
+def test_text_may_come_narrow_batch_after_batch() -> None:
+    store, progress, found = ChunkStore(), Progress(), []
+    for tick, times in enumerate(([3], [1, 50])):
+        rows = [{"ts": ts_us, "user": "a", "ad": str(ts_us), TICK: tick} for ts_us in times]
+        batch = EventBatch(pa.RecordBatch.from_pylist(rows), LAYOUT)
+        builder = HeaderBuilder(None)
+        builder.add(batch.ts_us, batch.tick, None)
+        progress, timeline = progress.advance([builder.build()], None)
+        machine = Ordered(("10 us", "20 us")).build(store, LAYOUT)
+        found += [row["ad"] for output in machine.push(batch, timeline) for row in output.rows.to_pylist()]
+    assert found == ["1", "3"] * 2
+
+
+def test_aggregates_may_be_any_sequence() -> None:
+    def asked(aggregates: Any) -> Aggregation:
+        return Aggregation(COUNTS.window, aggregates)
+
+    assert asked(list(COUNTS.aggregates)) == COUNTS
+    with pytest.raises(InputError, match="be a sequence of aggregates"):
+        asked(Count())
 
 
 def test_functions_come_together() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latecomer.contract import Lane
+from latecomer.contract import Output
 from latecomer.errors import HeldError, InputError
 from latecomer.impatience import Tiers
 from latecomer.testing import Run, check_machine, random_stream, run_machine
@@ -17,7 +22,9 @@ from latecomer.windows import (
     Custom,
     First,
     Last,
+    Max,
     Mean,
+    Min,
     Quantile,
     TopK,
     Variance,
@@ -68,16 +75,16 @@ def test_every_tier_has_the_events_within_its_latency(
     run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=4))
     expected = tiers(events, asked.latencies_us, window.size_us, window.advance_us)
     for number, answers in enumerate(expected):
-        assert _answers(run, number + 1) == {place: answer(ids) for place, ids in answers.items()}
+        assert _answers(run.outputs, number + 1) == {place: answer(ids) for place, ids in answers.items()}
     late = [event.value for event in events if tier_of(events, event, asked.latencies_us) == asked.tiers]
     assert run.late_ids() == sorted(late)
-    _check_promises(run, asked)
+    _check_promises(run, asked, window.size_us, expected)
 
 
-def _answers(run: Run, tier: int) -> dict[tuple[int, int], tuple[int, ...]]:
+def _answers(outputs: Sequence[Sequence[Output]], tier: int) -> dict[tuple[int, int], tuple[int, ...]]:
     """A tier's answers, each given once."""
     found: dict[tuple[int, int], tuple[int, ...]] = {}
-    for row, change, output in down_rows(run.outputs):
+    for row, change, output in down_rows(outputs):
         if output.tier == tier and change >= 0:
             place = (row["window_start"], row["key"])
             assert place not in found
@@ -85,14 +92,15 @@ def _answers(run: Run, tier: int) -> dict[tuple[int, int], tuple[int, ...]]:
     return found
 
 
-def _check_promises(run: Run, asked: Tiers) -> None:
+def _check_promises(run: Run, asked: Tiers, size_us: int, expected: list[dict[tuple[int, int], list[int]]]) -> None:
     """Answers come when the tier's punctuation has passed their window, no earlier and no later; the last are final."""
-    for outputs, timeline in zip(run.outputs, run.timelines, strict=False):
-        for output in outputs:
-            if output.lane is Lane.DOWN:
-                punctuation_us = timeline.punctuation(asked.latencies_us[output.tier - 1])
-                assert max(output.rows.column("window_end").to_pylist()) - 1 <= punctuation_us
-                assert output.final == (output.tier == len(asked.latencies))
+    for place, timeline in enumerate(run.timelines):
+        for number, answers in enumerate(expected):
+            punctuation_us = timeline.punctuation(asked.latencies_us[number])
+            due = {at for at in answers if at[0] + size_us - 1 <= punctuation_us}
+            assert set(_answers(run.outputs[: place + 1], number + 1)) == due
+    for _, _, output in down_rows(run.outputs):
+        assert output.final == (output.tier == len(asked.latencies))
 
 
 def test_changes_tell_what_a_later_tier_corrects() -> None:
@@ -109,6 +117,19 @@ def test_changes_tell_what_a_later_tier_corrects() -> None:
         (2, 1, 0, 2, "revised", True),
     ]
     assert (2, 0, 20, 1, "on_time", True) in found
+
+
+def test_zeros_of_either_sign_are_voided_as_they_were_given() -> None:
+    stream = replace(
+        stream_of((0, 0), (20, 1), (5, 2), (60, 3), (6, 4), (200, 5)), id=np.array([0.0, 1.0, -0.0, 1.0, 0.0, 1.0])
+    )
+    asked = Tiers(("10 us", "30 us", "90 us"), Window(*_us(10, 10)), (Min("id"), Max("id")))
+    run = run_machine(asked, stream, cuts=[1, 2, 3, 4, 5])
+    standing: Counter[str] = Counter()
+    for row, change, _ in down_rows(run.outputs):
+        standing[str(row)] += change
+    assert set(standing.values()) == {0, 1}
+    assert [row for row, count in standing.items() if count and "'min_id': -0.0, 'max_id': 0.0" in row]
 
 
 def _us(*values: int) -> list[str]:

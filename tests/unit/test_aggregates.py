@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -273,6 +274,24 @@ def test_nulls_and_nans_count_as_in_spark() -> None:
     assert of_one_group(Quantile("x", 1), [1.0, math.inf, math.inf], pa.float64()) == math.inf
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("values", [[0.0, -0.0], [-0.0, 0.0], [None, -0.0, 0.0, NAN, -0.0], [0.0, None, 0.0, -0.0]])
+def test_the_smallest_and_the_largest_zero_do_not_depend_on_the_order(values: list[Any], kind: pa.DataType) -> None:
+    rows = [(0, ts, value, ts % 3) for ts, value in enumerate(value for value in values if value is None or value == 0)]
+    for make in (whole, in_parts):
+        assert str(results(Min("x"), make(Min("x"), rows, kind))) == "{0: -0.0}"
+        assert str(results(Max("x"), make(Max("x"), rows, kind))) == "{0: 0.0}"
+    assert str(of_one_group(Min("x"), values, kind)) == "-0.0"
+    assert str(of_one_group(Max("x"), [-1.0, -0.0, None], kind)) == "-0.0"
+
+
+def test_huge_values_have_an_infinite_variance_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert of_one_group(Variance("x"), [1e200, -1e200], pa.float64()) == math.inf
+        assert of_one_group(Variance("x"), [math.inf, 1.0], pa.float64()) == "NaN"
+
+
 def test_ties_of_first_and_last_go_by_value() -> None:
     rows = [(0, 5, value, 0) for value in ("b", "a", "c")]
     assert results(First("x"), whole(First("x"), rows, pa.string())) == {0: "a"}
@@ -337,6 +356,7 @@ def test_window_function_sees_its_columns_in_order_of_time() -> None:
         (lambda: TopK("x", True), "k must be a whole number"),
         (lambda: WindowFunction("x", len, pa.int64(), named="n"), "columns of window_function must be a list"),
         (lambda: WindowFunction(["x"], len, "int", named="n"), "returns must be an Arrow type"),
+        (lambda: WindowFunction(["x"], len, pa.int64()), "window_function must be given a name"),
         (lambda: check_aggregates([Quantile("s")], SCHEMA, []), r"quantile\(s\) must be of a number type"),
         (
             lambda: check_aggregates([CountDistinct("n")], SCHEMA, []),
@@ -387,20 +407,66 @@ def test_groups_are_in_the_order_of_whole_numbers(first: list[int], data: st.Dat
     assert ordered == sorted(ordered)
 
 
-@pytest.mark.parametrize("keys", [["a", "b", None], ["a", "c", "b"], ["b", "a", None]])
-def test_tables_with_the_same_keys_row_by_row_merge_as_any_others(keys: list[str | None]) -> None:
-    """The first case is merged without looking for equal keys."""
-    folding = Folding(("key",), (Sum("value"), Count()))
+def test_zeros_and_nans_inside_keys_are_one_key() -> None:
+    kind = pa.struct([("a", pa.float64()), ("b", pa.list_(pa.float32()))])
+    keys = [{"a": 0.0, "b": [-0.0]}, {"a": -0.0, "b": [0.0]}, {"a": NAN, "b": [-NAN]}, {"a": -NAN, "b": [NAN]}, None]
+    groups = group_rows([pa.array(keys, kind)])
+    assert sorted(part.tolist() for part in np.split(groups.order, groups.starts[1:])) == [[0, 1], [2, 3], [4]]
+    rows = pa.RecordBatch.from_arrays([pa.array(ints([1, 2])), pa.array(keys[1::-1], kind)], names=["ts", "key"])
+    table = Folding(("key",), (Count(),)).partials(rows, "ts", 10)[0][1]
+    assert str(table.column("key").to_pylist()) == "[{'a': 0.0, 'b': [0.0]}]"
+    flat = pa.RecordBatch.from_pydict({"ts": ints([1, 2]), "key": [-0.0, 0.0]})
+    assert str(Folding(("key",), (Count(),)).partials(flat, "ts", 10)[0][1].column("key").to_pylist()) == "[0.0]"
 
-    def partial(names: list[str | None], ts_us: int) -> pa.RecordBatch:
-        rows = {"ts": pa.array([ts_us] * 3), "key": pa.array(names), "value": pa.array([1, 2, 4])}
-        return folding.partials(pa.RecordBatch.from_pydict(rows), "ts", 10)[0][1]
 
-    one, other = partial(["a", "b", None], 5), partial(keys, 15)
-    merged = folding.merge([one, other], (FRESH,))
-    wanted: Counter[str | None] = Counter()
-    for names in (["a", "b", None], keys):
-        wanted.update(dict(zip(names, [1, 2, 4], strict=True)))
-    sums = folding.results(merged)[0].to_pylist()
-    assert dict(zip(merged.column("key").to_pylist(), sums, strict=True)) == dict(wanted)
+FOLDING = Folding(("key",), (Sum("value"), TopK("value", 2)))
+TEXT, FLOATS = ["a", "b", None], [NAN, -0.0, 1.5]
+
+
+def partial_results(keys: Sequence[Any], start_us: int, fresh: Sequence[int] = (1, 1, 1)) -> pa.RecordBatch:
+    """A table of partial results: a row per key, with the values 1, 2 and 4."""
+    rows = {"ts": ints([start_us] * 3), "key": pa.array(keys), "value": ints([1, 2, 4])}
+    table = FOLDING.partials(pa.RecordBatch.from_pydict(rows), "ts", 10)[0][1]
+    place, marks = table.schema.get_field_index(FRESH), pa.array(fresh, pa.int8())
+    return table.set_column(place, table.schema.field(place), marks)
+
+
+@pytest.mark.parametrize(
+    ("keys", "others", "fresh", "fast"),
+    [
+        (TEXT, TEXT, (1, 1, 1), True),
+        (TEXT, TEXT, (1, 0, 1), False),
+        (TEXT, ["a", "c", "b"], (1, 1, 1), False),
+        (TEXT, ["b", "a", None], (1, 1, 1), False),
+        (FLOATS, [-NAN, 0.0, 1.5], (1, 1, 1), None),
+        (FLOATS, [0.0, NAN, 1.5], (1, 1, 1), None),
+    ],
+)
+def test_tables_with_the_same_keys_row_by_row_merge_as_any_others(
+    keys: list[Any], others: list[Any], fresh: tuple[int, ...], fast: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those are merged without looking for equal keys; NaN may go either way."""
+    tables = [partial_results(keys, 5), partial_results(others, 15, fresh)]
+    looked: list[object] = []
+    find = Folding.groups
+
+    def counted(self: Folding, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
+        looked.append(by)
+        return find(self, table, by)
+
+    monkeypatch.setattr(Folding, "groups", counted)
+    merged = FOLDING.merge(tables, (FRESH,))
+    assert fast is None or fast == (not looked)
+    wanted: dict[str, list[int]] = {}
+    for table in tables:
+        for key, mark, value in zip(*_key_columns(table), FOLDING.results(table)[0].to_pylist(), strict=True):
+            wanted.setdefault(repr((same(key), mark)), []).append(value)
+    sums, tops = (column.to_pylist() for column in FOLDING.results(merged))
+    places = [repr((same(key), mark)) for key, mark in zip(*_key_columns(merged), strict=True)]
+    assert dict(zip(places, sums, strict=True)) == {place: sum(values) for place, values in wanted.items()}
+    assert dict(zip(places, tops, strict=True)) == {place: most_frequent(values) for place, values in wanted.items()}
     assert set(merged.column(SLICE).to_pylist()) <= {0, 10}
+
+
+def _key_columns(table: pa.RecordBatch) -> tuple[list[Any], list[int]]:
+    return table.column("key").to_pylist(), table.column(FRESH).to_pylist()

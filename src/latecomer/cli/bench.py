@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latecomer.cli.screen import check_writable, console, show_report, working
+from latecomer.cli.screen import check_writable, console, show_report, show_wanted, working
 from latecomer.errors import InputError, must
 from latecomer.experiments.report import Report
 
@@ -158,6 +158,27 @@ def tiers(
 
 
 @app.command()
+def timetravel(
+    meters: Annotated[int, typer.Option(min=1, help="Meters, each with a reading an hour.")] = 1_000,
+    days: Annotated[int, typer.Option(min=2, help="Days of readings; from 40 on, windows that wait close.")] = 55,
+    rounds: RoundsOption = 2,
+    batch: BatchOption = 50_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 0,
+    json: JsonOption = None,
+) -> None:
+    """Alerts on meters whose readings come up to 40 days late: repaired, discarded, waited for (about 20 minutes)."""
+    from latecomer.experiments.timetravel.bench import TimeTravelBench, run
+    from latecomer.experiments.timetravel.show import show_results
+
+    check_writable(json)
+    with working("bench timetravel") as tell:
+        report = run(TimeTravelBench(meters, days, batch, rounds, seed), tell)
+    show_results(report, console)
+    show_wanted(report)
+    _write(report, json)
+
+
+@app.command()
 def sort(
     events: EventsOption = 20_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How often the faster competitors run.")] = 3,
@@ -185,9 +206,7 @@ def sort(
         report, found = run(settings, tell)
     show_measured(found, console)
     show_targets(report, console)
-    if json is not None:
-        report.write(json)
-        console.print(f"\nwritten to {json}")
+    _write(report, json)
     if html is not None:
         write_page(report, found, html)
         console.print(f"written to {html}")
@@ -204,6 +223,10 @@ def _check_batches(rows: int, batch: int, rounds: int) -> None:
 
 def _finish(report: Report, json: Path | None) -> None:
     show_report(report)
+    _write(report, json)
+
+
+def _write(report: Report, json: Path | None) -> None:
     if json is not None:
         report.write(json)
         console.print(f"\nwritten to {json}")

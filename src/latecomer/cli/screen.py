@@ -57,6 +57,12 @@ def show_report(report: Report) -> None:
     for row in report.results:
         results.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
     console.print(results)
+    console.print()
+    show_wanted(report)
+
+
+def show_wanted(report: Report) -> None:
+    """Print what was to be reached."""
     targets = Table(title="targets", title_justify="left", box=None, pad_edge=False)
     for heading, side in (("figure", "left"), ("reached", "right"), ("wanted", "right"), ("", "left")):
         targets.add_column(heading, justify="right" if side == "right" else "left")
@@ -64,7 +70,6 @@ def show_report(report: Report) -> None:
         wanted = f"{'>=' if target.at_least else '<='} {target.target}"
         met = "[green]met[/]" if target.met else "[red]missed[/]"
         targets.add_row(target.name, str(target.value), wanted, met)
-    console.print()
     console.print(targets)
 
 

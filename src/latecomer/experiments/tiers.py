@@ -13,15 +13,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Settings
 from latecomer.disorder.presets import preset
 from latecomer.errors import LatecomerError
-from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view
+from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view, take_rows
 from latecomer.experiments.report import Report, Target
 from latecomer.headers import HeaderBuilder
 from latecomer.impatience import Ordered, Tiers
@@ -36,6 +38,7 @@ FORMS = ("advanced", "basic", "min", "max")
 _FASTER = {"cloudlog": (2.8, 2.7, 2.3, 2.8), "androidlog": (1.9, 1.9, 1.9, 1.9)}
 _SMALLER = {"cloudlog": (29.8, 29.2, 29.2, 31.5), "androidlog": (1.9, 1.9, 1.9, 1.9)}
 _TO_MAX, _SMALLER_THAN_MAX = 0.9, 27.0
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Query(NamedTuple):
@@ -70,7 +73,8 @@ class Measured(NamedTuple):
     seconds: float
     most_bytes: int
     late: int
-    folded: list[int]  # events in the answers of each tier
+    folded: list[int]  # events in the answers of each tier, where they are counted
+    checksums: list[int]  # of the answers of each tier
 
 
 def run(settings: TiersBench, tell: Callable[[str], None]) -> Report:
@@ -80,13 +84,13 @@ def run(settings: TiersBench, tell: Callable[[str], None]) -> Report:
         ts_us, number = _log(name, settings)
         for query in QUERIES:
             for form in FORMS:
-                _measure(name, query, form, ts_us[: 2 * EVERY], number[: 2 * EVERY])  # to compile and to warm up
+                measure(name, query, form, ts_us[: 2 * EVERY], number[: 2 * EVERY])  # to compile and to warm up
             found: dict[str, list[Measured]] = {form: [] for form in FORMS}
             for turn in range(settings.rounds):
                 for form in FORMS:
                     tell(f"{name}, {query.name}, round {turn + 1} of {settings.rounds}: {form}")
-                    found[form].append(_measure(name, query, form, ts_us, number))
-            _check_same(name, query, found)
+                    found[form].append(measure(name, query, form, ts_us, number))
+            check_same(name, query, found)
             report.results += [_row(name, query, form, len(ts_us), found[form]) for form in FORMS]
             report.targets += _targets(name, query, found)
             if query is QUERIES[0]:
@@ -109,11 +113,13 @@ def _settings(name: str, query: Query, form: str) -> Settings:
     return Ordered(chosen, Aggregation(window, query.aggregates))
 
 
-def _measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) -> Measured:
+def measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) -> Measured:
+    """Push the events of a log through one form of a query."""
     settings, layout = _settings(name, query, form), Layout("ts", query.key)
     store = ChunkStore()
     machine, progress = settings.build(store, layout), Progress()
-    seconds, most_bytes, late, folded = 0.0, 0, 0, [0] * settings.tiers
+    seconds, most_bytes, late = 0.0, 0, 0
+    folded, checksums = [0] * settings.tiers, [0] * settings.tiers
     for tick, batch in enumerate(_batches(query, layout, ts_us, number)):
         started = time.process_time()
         builder = HeaderBuilder(None)
@@ -122,13 +128,13 @@ def _measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) 
         outputs = list(machine.push(batch, timeline))
         seconds += time.process_time() - started
         most_bytes = max(most_bytes, sum(chunk.size for chunk in store.chunks))
-        late += _count(query, outputs, folded)
+        late += _count(outputs, folded, checksums)
         assert tick == batch.tick[0]
     started = time.process_time()
     outputs = list(machine.finish())
     seconds += time.process_time() - started
-    _count(query, outputs, folded)
-    return Measured(seconds, most_bytes, late, folded)
+    _count(outputs, folded, checksums)
+    return Measured(seconds, most_bytes, late, folded, checksums)
 
 
 def _batches(query: Query, layout: Layout, ts_us: Int64s, number: Int64s) -> Iterator[EventBatch]:
@@ -141,24 +147,48 @@ def _batches(query: Query, layout: Layout, ts_us: Int64s, number: Int64s) -> Ite
         yield EventBatch(rows.append_column(TICK_FIELD, pa.array(np.full(rows.num_rows, tick))), layout)
 
 
-def _count(query: Query, outputs: list[Output], folded: list[int]) -> int:
-    """Add up how many events the answers of each tier tell of; how many are late."""
+def _count(outputs: list[Output], folded: list[int], checksums: list[int]) -> int:
+    """Add up how many events the answers of each tier tell of, and their checksums; how many are late."""
     late = 0
     for output in outputs:
         if output.lane is Lane.LATE:
             late += len(output)
-        elif (
-            output.change is not None and len(output) and output.change[0] >= 0 and "count" in output.rows.schema.names
-        ):
-            folded[output.tier - 1] += int(output.rows.column("count").to_numpy().sum())
+            continue
+        rows = output.rows if output.change is None else take_rows(output.rows, np.flatnonzero(output.change >= 0))
+        checksums[output.tier - 1] = (checksums[output.tier - 1] + checksum(rows)) % 2**64
+        if "count" in rows.schema.names:
+            folded[output.tier - 1] += int(rows.column("count").to_numpy().sum())
     return late
 
 
-def _check_same(name: str, query: Query, found: dict[str, list[Measured]]) -> None:
-    """The forms must tell of the same events."""
-    advanced, basic = found["advanced"][0], found["basic"][0]
-    if advanced.folded != basic.folded or advanced.late != basic.late:
-        raise LatecomerError(f"advanced and basic give different answers on {name}, {query.name}; the bench is void")
+def checksum(rows: pa.RecordBatch) -> int:
+    """A number that depends on all values of all rows, but not on the order of the rows."""
+    mixed = np.zeros(rows.num_rows, dtype=np.uint64)
+    for column in rows.columns:
+        mixed = (mixed ^ _numbers(column)) * _MIXER
+        mixed ^= mixed >> np.uint64(29)
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[np.uint64]:
+    """A number for each value: whole numbers are their own."""
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        whole: npt.NDArray[np.uint64] = column.to_numpy().astype(np.int64).view(np.uint64)
+        return whole
+    return np.array([crc32(repr(value).encode()) for value in column.to_pylist()], dtype=np.uint64)
+
+
+def check_same(name: str, query: Query, found: dict[str, list[Measured]]) -> None:
+    """All forms must give the same answers, in every round: those with one latency are the first and the last tier."""
+    first = found["advanced"][0]
+    tiers = {"advanced": first.checksums, "basic": first.checksums}
+    tiers |= {"min": first.checksums[:1], "max": first.checksums[-1:]}
+    for form, runs in found.items():
+        late = {run.late for run in runs} if form == "min" else {first.late}  # the shortest latency has more of them
+        if any(each.checksums != tiers[form] or each.late not in late for each in runs):
+            raise LatecomerError(
+                f"advanced and {form} give different answers on {name}, {query.name}; the bench is void"
+            )
 
 
 def _row(name: str, query: Query, form: str, events: int, found: list[Measured]) -> dict[str, object]:

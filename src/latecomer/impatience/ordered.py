@@ -24,16 +24,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore, Store
+from latecomer.codec import widened
 from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout
+from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, int64_view
 from latecomer.impatience.kept import KeptRuns
 from latecomer.impatience.latencies import check_latencies, latencies_in_us, tiers_of
 from latecomer.impatience.merging import merge_events
 from latecomer.progress import Timeline
 from latecomer.windows.folding import FRESH
-from latecomer.windows.operators import Operator, check_function, check_kept, check_returns, returned
+from latecomer.windows.operators import Operator, Passed, check_function, check_kept, check_returns, returned
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -43,7 +44,8 @@ class Ordered(Settings):
     """Events in order, once for each latency, and an operator that runs on them.
 
     latencies: increasing. operator: runs on the rows of every tier. partial, merge: the user's own functions, both or
-    none, from rows in order to rows in order, which keep the time and key columns; `returns` are the columns they give.
+    none, from rows in order to rows in order, which keep the time and key columns and move no row back in time;
+    `returns` are the columns they give.
     align_us: rows of a stretch of this length come together, so that functions see whole windows.
     max_held: the most rows one shard may hold.
     """
@@ -122,6 +124,7 @@ class _Ordered(Machine):
         self._latencies_us = settings.latencies_us
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        batch = EventBatch(widened(batch.rows), batch.layout)
         tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
         too_late = tier == len(self._latencies_us)
         if too_late.any():
@@ -146,9 +149,13 @@ class _Ordered(Machine):
             tier = _Tier(self._settings, store, self.layout)
             ready_us = self._settings.ready(punctuation_us)
             moved = tier.release(came.get(number), moved, ready_us)
-            given = tier.given(moved, ready_us, last=last)
-            if given is not None:
-                yield Output(Lane.DOWN, *given, Pane.ON_TIME if last else Pane.EARLY, last, number + 1)
+            given = tier.given(moved, ready_us)
+            if given is None:
+                continue
+            if self._settings.by_key:
+                yield _answer(given, number, last=last)
+            elif moved is not None:
+                yield _told(given, moved.rows.column(FRESH).to_numpy(), number, last=last)
 
 
 class _Tier:
@@ -156,7 +163,7 @@ class _Tier:
 
     def __init__(self, settings: Ordered, store: Store, layout: Layout) -> None:
         own, before, operator = (store.part(number, 3) for number in range(3))
-        self._settings = settings
+        self._settings, self._passed = settings, Passed(store)
         self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)
         self._fresh, self._moved = KeptRuns(own, layout), KeptRuns(before, self._layout)
         self._operator = None if settings.operator is None else settings.operator.build(operator, self._layout)
@@ -174,35 +181,44 @@ class _Tier:
         own = None if fresh is None else _marked(fresh, 1)
         known = self._moved.release(None if moved is None else _marked(moved, 0), ready_us)
         parts = [part for part in (own, known) if part is not None and len(part)]
-        if not parts:
-            return None
-        together = merge_events(parts)
-        if self._settings.merge is None:
-            return together
-        return _marked(self._changed(self._settings.merge, together, "merge"), 0)
+        together = merge_events(parts) if parts else None
+        if self._settings.merge is not None:
+            if together is not None:
+                together = _marked(self._changed(self._settings.merge, together, "merge"), 0)
+            self._passed.move(ready_us)
+        return together
 
-    def given(
-        self, rows: EventBatch | None, ready_us: int, *, last: bool
-    ) -> tuple[pa.RecordBatch, npt.NDArray[np.int8]] | None:
-        """The tier's answer and how it changes things: early answers of operators and functions change nothing yet."""
+    def given(self, rows: EventBatch | None, ready_us: int) -> pa.RecordBatch | None:
+        """The tier's answer."""
         if self._operator is not None:
             own, _ = self._operator.push(None if rows is None else rows.user_rows, ready_us)
         else:
             own = None if rows is None else rows.user_rows
-        if own is None or own.num_rows == 0:
-            return None
-        if rows is None or self._operator is not None or self._settings.merge is not None:
-            return own, np.full(own.num_rows, int(last), dtype=np.int8)
-        return own, rows.rows.column(FRESH).to_numpy()
+        return own if own is not None and own.num_rows else None
 
     def _changed(self, function: Function | None, events: EventBatch, name: str) -> EventBatch:
         """What the user's function makes of events."""
         returns = self._settings.returns
         if function is None or returns is None:
             return events
-        given = returned(function(events.user_rows), returns, name)
+        given = returned(function(events.user_rows), returns, self._layout.time, name)
+        self._passed.check(int64_view(given.column(self._layout.time)), name)
         ticks = pa.array(np.zeros(given.num_rows, dtype=np.int64))
         return EventBatch(given.append_column(TICK_FIELD, ticks), self._layout).sorted()
+
+
+def _answer(rows: pa.RecordBatch, tier: int, *, last: bool) -> Output:
+    """What an operator or functions give: early answers change nothing yet."""
+    change = np.full(rows.num_rows, int(last), dtype=np.int8)
+    return Output(Lane.DOWN, rows, change, Pane.ON_TIME if last else Pane.EARLY, last, tier + 1)
+
+
+def _told(rows: pa.RecordBatch, fresh: npt.NDArray[np.int8], tier: int, *, last: bool) -> Output:
+    """Events of a tier, in order: those that it adds are revised, those of the tiers before it are on time."""
+    if tier == 0:
+        return Output(Lane.DOWN, rows, fresh, Pane.ON_TIME if last else Pane.EARLY, last, 1)
+    panes = pa.array([str(Pane.ON_TIME), str(Pane.REVISED)]).take(pa.array(fresh))
+    return Output(Lane.DOWN, rows, fresh, Pane.REVISED, last, tier + 1, panes)
 
 
 def _marked(events: EventBatch, fresh: int) -> EventBatch:

@@ -149,7 +149,7 @@ class SessionTiers(Machine):
         batch, tier = yield from refuse_late(batch, timeline, self._latencies_us)
         came = self._fold(batch, tier) if len(batch) else {}
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
-        check_held(self.held, self._settings.max_held)
+        check_held(self.held, self._settings.max_held, "partial results")
 
     def finish(self) -> Iterator[Output]:
         yield from self._close({}, [FOREVER_US] * len(self._latencies_us))

@@ -30,7 +30,7 @@ from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows
 from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, refuse_late, told
 from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
-from latecomer.windows import Aggregate, Session, Window, check_kinds
+from latecomer.windows import Aggregate, Session, Window, as_aggregates
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, results_schema, window_results
@@ -53,7 +53,7 @@ class Tiers(Settings):
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
         check_max_held(self.max_held)
-        check_kinds(self.aggregates)
+        object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
         if not isinstance(self.window, Window | Session):
             raise InputError(must("window", "be a Window or a Session", self.window, "e.g. lc.Window('1 hour')"))
 
@@ -115,7 +115,7 @@ class _Tiers(Machine):
             layout = self.layout
             came = dict(self._folding.partials(batch.rows, layout.time, self._window.slice_us, tier))
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
-        check_held(self.held, self._settings.max_held)
+        check_held(self.held, self._settings.max_held, "partial results")
 
     def finish(self) -> Iterator[Output]:
         yield from self._close({}, [FOREVER_US] * len(self._latencies_us))

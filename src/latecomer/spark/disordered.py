@@ -121,12 +121,15 @@ class Events(InOrder):
         """
         return self._aligned(size, size, window_step("tumbling", size))
 
-    def hopping(self, size: Duration, advance: Duration) -> Events:
+    def hopping(self, size: Duration, advance: Duration | None = None) -> Events:
         """Windows of one size, one every `advance`: adds `window_start`; the sort gives a window at a time.
 
         No row is copied: `window_start` is the start of the last window the event falls in; the others that it
         falls in began one advance earlier each.
         """
+        if advance is None:
+            advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
+            raise InputError(must("hopping", "be given an advance after the size", "none", advice))
         return self._aligned(size, advance, window_step("hopping", size, advance))
 
     def session(self, gap: Duration) -> Events:
@@ -164,7 +167,7 @@ class Events(InOrder):
     def app(self, operator: Operator) -> App:
         """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
         if not isinstance(operator, Operator):
-            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain((lc.Aggregation(...), ...))"))
+            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Aggregation(...), ...)"))
         return App(self._declared, operator)
 
     def apply(self, settings: Settings) -> Result:
@@ -202,8 +205,11 @@ class Events(InOrder):
         return self._after(step, df=df, columns=columns, intact=intact, window=found)
 
     def _check_no_window(self, word: str) -> None:
-        if self._declared.window is not None:
-            raise InputError(must(word, "be the only window", "a second one", "group by it after the sort"))
+        known = self._declared.window
+        if known is not None:
+            sessions = word == "session" or isinstance(known, Session)
+            advice = "leave one of them out" if sessions else "group by it after the sort"
+            raise InputError(must(word, "be the only window", "a second one", advice))
 
     def _chosen(self, column: str | Column) -> list[str | Column]:
         """What to select for one argument of `select`."""

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from latecomer.chunks import ChunkStore
 from latecomer.codec import cuts, rows_from_bytes, rows_to_bytes
-from latecomer.contract import CHANGE, Lane, Machine, Output, Settings
+from latecomer.contract import CHANGE, PANE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
 from latecomer.headers import Header
@@ -195,6 +195,8 @@ def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
     rows = output.rows
     if output.change is not None:
         rows = rows.append_column(CHANGE, pa.array(output.change))
+    if output.panes is not None:
+        rows = rows.append_column(PANE, output.panes)
     for start, stop in cuts(rows, GROUP_BYTES):
         group = rows.slice(start, stop - start)
         pieces = [group.slice(first, last - first) for first, last in cuts(group, BLOB_BYTES)]

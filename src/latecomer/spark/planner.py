@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from latecomer.contract import Settings
 from latecomer.errors import InputError, must
 from latecomer.events import ORDER, SOURCE, TIME, Layout
-from latecomer.impatience import Late, Reorder, Tiers
+from latecomer.impatience import Late, Ordered, Reorder, Tiers
 from latecomer.spark.declare import Declared, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
@@ -26,6 +26,7 @@ from latecomer.spark.schema import check_columns, nullable
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
 from latecomer.spark.unpack import DownPlan
+from latecomer.timetravel import TimeTravel
 from latecomer.windows import WINDOW_START, Session, Window
 
 
@@ -43,7 +44,7 @@ class Planner:
         check_columns(self._user)
         if isinstance(declared.window, Session) and not isinstance(settings, Tiers):
             advice = "call .aggregate(...) on it, or leave .session(...) out"
-            raise InputError(must("session", "be asked with aggregates", settings.name, advice))
+            raise InputError(must("session", "be asked with aggregates", _written(settings), advice))
 
     def result(self) -> Result:
         """The strategy at work, its lanes to be written or read."""
@@ -191,3 +192,10 @@ class Planner:
             "idle_after_us": timing.idle_after_us,
             "strategy": self._settings.describe(),
         }
+
+
+def _written(settings: Settings) -> str:
+    """How the user asks for a strategy."""
+    if isinstance(settings, Ordered):
+        return ".tiers(...)" if settings.operator is None else ".app(...).tiers(...)"
+    return f".app(...).{settings.name}(...)" if isinstance(settings, TimeTravel) else f".{settings.name}(...)"

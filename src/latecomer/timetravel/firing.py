@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer._jit import kernel
 from latecomer.errors import InputError, must
@@ -52,6 +53,11 @@ class Ticks:
     def __init__(self, timeline: Timeline, reach: Reach, came_tick: Int64s) -> None:
         self._timeline, self._reach, self._came = timeline, reach, came_tick
         self._punctuation_us = timeline.punctuations(1)
+
+    @property
+    def last(self) -> int:
+        """The last of them."""
+        return int(self._timeline.tick[-1])
 
     def complete(self, ts_us: Int64s) -> Int64s:
         """After which tick the live instance has given all results up to a time."""
@@ -100,7 +106,7 @@ class OnTime(NamedTuple):
 
     key: Int64s
     ts_us: Int64s
-    tick: Int64s
+    tick: Int64s  # NEVER_US if before this batch
     starts: Int64s
 
 
@@ -116,7 +122,7 @@ def fire(
     parts: list[Firing] = []
     done = np.zeros(len(waiting.key), dtype=np.bool_)
     if ending:
-        last = complete
+        last = np.full(len(waiting.key), ticks.last)
     elif trigger == EAGER:
         fresh = np.flatnonzero(waiting.moment >= 0)
         passed_us = ticks.passed_before(waiting.tick[fresh])
@@ -136,7 +142,7 @@ def fire(
     done |= last < FOREVER_US
     together = Firing._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     ts_us, key = waiting.ts_us[together.waiting], waiting.key[together.waiting]
-    order = np.lexsort((ts_us, key, ~together.at_once, together.moment))
+    order = np.lexsort((ts_us, key, ~together.at_once, together.moment, together.tick))
     return Firing._make(column[order] for column in together), ~done
 
 
@@ -153,13 +159,13 @@ def _next_of_key(key: Int64s, tick: Int64s, on_time: OnTime) -> Int64s:
 
 @kernel
 def next_ticks(key: Int64s, tick: Int64s, on_time: OnTime, found: Int64s) -> None:
-    """For each key and tick the first tick from then on that has an event of the key."""
+    """For each key and tick the first tick of this batch, from then on, that has an event of the key."""
     for i in range(len(key)):
         low, stop = on_time.starts[key[i]], on_time.starts[key[i] + 1]
         high = stop
         while low < high:
             middle = (low + high) >> 1
-            if on_time.tick[middle] < tick[i]:
+            if on_time.tick[middle] < tick[i] or on_time.tick[middle] == NEVER_US:
                 low = middle + 1
             else:
                 high = middle
@@ -193,12 +199,26 @@ def times_wanted(trigger: Trigger, late: pa.RecordBatch) -> Int64s:
     """When the user's function wants late events to be replayed; FOREVER_US: not before the bound has passed."""
     if isinstance(trigger, str):
         return np.full(late.num_rows, FOREVER_US)
-    given = trigger(late)
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    column = given if isinstance(given, pa.Array) else pa.array(given)
-    if len(column) != late.num_rows or column.type.bit_width != 64 or pa.types.is_floating(column.type):
+    wanted = _times_of(trigger(late))
+    if isinstance(wanted, str) or len(wanted) != late.num_rows:
         rule, advice = "return one time per row", "e.g. pc.ceil_temporal(late['ts'], unit='day')"
-        raise InputError(must("trigger", rule, f"{len(column)} of type {column.type}", advice))
-    times = column.fill_null(pa.scalar(FOREVER_US, pa.int64()).cast(column.type)) if column.null_count else column
-    return np.minimum(int64_view(times), FOREVER_US)
+        got = wanted if isinstance(wanted, str) else f"{len(wanted)} for {late.num_rows} rows"
+        raise InputError(must("trigger", rule, got, advice))
+    return np.minimum(int64_view(wanted.fill_null(FOREVER_US)), FOREVER_US)
+
+
+def _times_of(given: Any) -> pa.Array | str:
+    """Microseconds, or what was given instead of times."""
+    try:
+        column = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+        return type(given).__name__
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        whole = pc.CastOptions(target_type=pa.timestamp("us", kind.tz), allow_time_truncate=True)
+        column = column.cast(options=whole).cast(pa.int64())
+    elif pa.types.is_null(kind):
+        column = column.cast(pa.int64())
+    elif kind != pa.int64():
+        return f"values of type {kind}"
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -190,34 +190,36 @@ def mark_contexts(key: Int64s, ts_us: Int64s, holes: HoleTable, starts: Int64s, 
             at += 1
 
 
+class Stretches(NamedTuple):
+    """Stretches of keys from `lo_us` on, each seen at a moment: holes that ended before `oldest_us` are no more then,
+    and those that end after `latest_us`, the key's last event, are not known yet.
+    """
+
+    key: Int64s
+    lo_us: Int64s
+    moment: Int64s
+    oldest_us: Int64s
+    latest_us: Int64s
+
+
 @kernel
 def find_open(
-    key: Int64s,
-    lo_us: Int64s,
-    reach_us: int,
-    moment: Int64s,
-    oldest_us: Int64s,
-    holes: HoleTable,
-    starts: Int64s,
-    inside: bool,
-    found: Bools,
+    stretches: Stretches, reach_us: int, holes: HoleTable, starts: Int64s, inside: bool, found: Bools
 ) -> None:
-    """Which stretches [lo, lo + reach) have a time at which an event may be missing still, at their moment.
-
-    Holes that end before `oldest_us` are no more.
-    """
-    for i in range(len(key)):
-        first, stop = starts[key[i]], starts[key[i] + 1]
-        low, high = first, stop
+    """Which stretches [lo, lo + reach) have a time at which an event may be missing still, at their moment."""
+    for i in range(len(stretches.key)):
+        lo_us = stretches.lo_us[i]
+        low, stop = starts[stretches.key[i]], starts[stretches.key[i] + 1]
+        high = stop
         while low < high:
             middle = (low + high) >> 1
-            if holes.to_us[middle] < lo_us[i]:
+            if holes.to_us[middle] < lo_us:
                 low = middle + 1
             else:
                 high = middle
         ends = 1 if inside else 0
-        while low < stop and holes.from_us[low] + ends < lo_us[i] + reach_us and not found[i]:
-            touches = holes.to_us[low] - ends >= lo_us[i] and holes.from_us[low] + 2 * ends <= holes.to_us[low]
-            open_still = holes.full_at[low] > moment[i] and holes.to_us[low] >= oldest_us[i]
-            found[i] = touches and open_still and holes.to_us[low] != FOREVER_US
+        while low < stop and holes.from_us[low] + ends < lo_us + reach_us and not found[i]:
+            touches = holes.to_us[low] - ends >= lo_us and holes.from_us[low] + 2 * ends <= holes.to_us[low]
+            known = stretches.oldest_us[i] <= holes.to_us[low] <= stretches.latest_us[i]
+            found[i] = touches and known and holes.full_at[low] > stretches.moment[i]
             low += 1

@@ -137,7 +137,7 @@ class Told(Holes):
         if isinstance(given, pa.Array | pa.ChunkedArray):
             given = given.to_numpy(zero_copy_only=False)
         told = np.asarray(given)
-        if told.shape != after.shape or told.dtype.kind not in "bi":
+        if told.shape != after.shape or told.dtype.kind not in "biu":
             rule = "return one whole number, or true or false, per row"
             raise InputError(must("holes", rule, f"{told.dtype} of shape {told.shape}", "e.g. after - before > 3600"))
         if told.dtype.kind == "b":

@@ -30,6 +30,7 @@ from latecomer.timetravel.following import (
     Came,
     HoleTable,
     Keys,
+    Stretches,
     find_open,
     follow,
     mark_contexts,
@@ -81,11 +82,10 @@ class Past:
         self._sequence = EventBatch(concat_rows(rows), self._layout) if rows else None
         key, order = sort_times(np.concatenate([tables.key("recent"), tables.key("on_time")]))
         starts = np.searchsorted(key, np.arange(tables.count + 1))
-        ts_us = tick = key
-        if self._sequence is not None:
-            ts_us, tick = self._sequence.ts_us[order], self._sequence.tick[order]
+        ts_us = key if self._sequence is None else self._sequence.ts_us[order]
+        tick = np.append(np.full(len(tables.key("recent")), NEVER_US), tables.column("on_time", TICK))
         self._order = order
-        self.on_time = OnTime(key, ts_us, tick, starts)
+        self.on_time = OnTime(key, ts_us, tick[order], starts)
 
     def _follow(self) -> None:
         """Follow the events in the order in which they came."""
@@ -119,13 +119,15 @@ class Past:
         return self._settings.holes.numbers(EventBatch(rows, self._layout))
 
     def _missing(self, count: int) -> Int64s:
-        """For every new event that was on time how many are missing before it."""
+        """For every new event that was on time how many are missing before it; FIRST too if its key was forgotten."""
         missing = np.full(count, FIRST)
         key, order, old = self.on_time.key, self._order, len(self._order) - count
         follows = np.flatnonzero((key[1:] == key[:-1]) & (order[1:] >= old)) + 1
         if len(follows) and self._sequence is not None:
             before, after = order[follows - 1], order[follows]
-            missing[after - old] = self._settings.holes.missing(self._sequence, before, after)
+            oldest_us = self._timeline.mark_before(self._sequence.tick[after]) - self._memory_us
+            told = self._settings.holes.missing(self._sequence, before, after)
+            missing[after - old] = np.where(self._sequence.ts_us[before] < oldest_us, FIRST, told)
         return missing
 
     def _equal(self, order: Int64s) -> Int64s:
@@ -232,10 +234,11 @@ class Past:
     def final(self, key: Int64s, start_us: Int64s, tick: Int64s, moment: Int64s, at_once: Bools, ticks: Ticks) -> Bools:
         """Which results cannot change any more after the moment at which they are given."""
         mark_us = np.where(at_once, ticks.mark_before(tick), ticks.mark_after(tick))
-        passed = self.latest(key, tick - at_once) >= start_us + self._reach_us
-        oldest_us, missing = ticks.mark_before(tick) - self._bound_us, np.zeros(len(key), dtype=np.bool_)
-        inside = self._settings.holes.kind == INSIDE
-        find_open(key, start_us, self._reach_us, moment, oldest_us, self._holes, self._hole_starts, inside, missing)
+        latest_us, oldest_us = self.latest(key, tick - at_once), ticks.mark_before(tick) - self._bound_us
+        stretches = Stretches(key, start_us, moment, oldest_us, latest_us)
+        missing, inside = np.zeros(len(key), dtype=np.bool_), self._settings.holes.kind == INSIDE
+        find_open(stretches, self._reach_us, self._holes, self._hole_starts, inside, missing)
+        passed = latest_us >= start_us + self._reach_us
         return (passed & ~missing) | (start_us + (self._reach_us - 1) < mark_us - self._bound_us)
 
     def keep(self, kept: Kept, loaded: dict[str, Loaded]) -> None:
@@ -244,6 +247,8 @@ class Past:
         kept.note_mark(mark_us)
         self._keep_events(kept, mark_us - self._memory_us)
         self._keep_holes(kept, loaded["holes"], mark_us)
+        kept.near.expire(mark_us - self._bound_us - self._reach_us + 1)
+        kept.near.unite()
 
     def _keep_events(self, kept: Kept, oldest_us: int) -> None:
         if self._sequence is not None:

@@ -9,11 +9,14 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou), sections 6.1, 6.2 and 6.4
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
+import numpy as np
+import pyarrow as pa
+
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US
+from latecomer.events import FOREVER_US, NEVER_US, Layout, int64_view
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
 from latecomer.windows.window import Window
 
@@ -58,11 +61,47 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
 
 
 def _windows_of(operator: Operator) -> Iterator[Window]:
+    for each in parts_of(operator):
+        if isinstance(each, Aggregation):
+            yield each.window
+        elif not isinstance(each, Step):
+            rule = "be made of operators whose windows are known: Aggregation and Step"
+            raise InputError(must("application", rule, type(each).__name__, "write it as an Aggregation"))
+
+
+def parts_of(operator: Operator) -> Iterator[Operator]:
+    """The operators that an application is made of, one after the other."""
     if isinstance(operator, Chain):
         for each in operator.operators:
-            yield from _windows_of(each)
-    elif isinstance(operator, Aggregation):
-        yield operator.window
-    elif not isinstance(operator, Step):
-        rule = "be made of operators whose windows are known: Aggregation and Step"
-        raise InputError(must("application", rule, type(operator).__name__, "write it as an Aggregation"))
+            yield from parts_of(each)
+    else:
+        yield operator
+
+
+def with_fixed_times(operator: Operator, layout: Layout) -> Operator:
+    """The application, but for steps that give a row at a time at which they were given none: those stop it."""
+    parts = []
+    for each in parts_of(operator):
+        parts.append(_with_fixed_times(each, layout.time) if isinstance(each, Step) else each)
+        layout = each.layout_after(layout)
+    return Chain(*parts) if isinstance(operator, Chain) else parts[0]
+
+
+def _with_fixed_times(step: Step, time: str) -> Step:
+    def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
+        given = step.function(rows)
+        if isinstance(given, pa.RecordBatch) and time in given.schema.names:
+            _check_same_times(rows.column(time), given.column(time), f"step {step.name}")
+        return given
+
+    return replace(step, function=checked)
+
+
+def _check_same_times(before: pa.Array, after: pa.Array, where: str) -> None:
+    """Refuse times that were not there before; what are no times at all, the step itself refuses."""
+    if len(after) and after.type == before.type and after.null_count == 0:
+        before_us, after_us = int64_view(before), int64_view(after)
+        place = np.minimum(np.searchsorted(before_us, after_us), len(before_us) - 1)
+        if bool((before_us[place] != after_us).any()):
+            advice = "change times before the application"
+            raise InputError(must(where, "leave times as they are", "rows at other times", advice))

@@ -84,11 +84,12 @@ def revise(standing: Standing, contexts: Contexts, results: Results | None, reac
 
 def repeat(contexts: Contexts, results: Results | None) -> list[Change]:
     """Every result of a replay, given again: the paper's way."""
-    if results is None:
-        return []
-    order = np.lexsort((results.start_us, results.context))
-    key = contexts.key[results.context]
-    return [Change(Standing(results.rows, key, results.start_us).take(order), results.context[order], GIVEN)]
+    rounds = (_of(results, contexts, chosen) for chosen in _rounds(contexts.key))
+    return [
+        Change(Standing(new.rows, contexts.key[new.context], new.start_us), new.context, GIVEN)
+        for new in rounds
+        if new is not None
+    ]
 
 
 def _rounds(key: Int64s) -> list[Int64s]:

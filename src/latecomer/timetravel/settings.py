@@ -19,20 +19,22 @@ from latecomer.progress import Timeline
 from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
-from latecomer.timetravel.reach import Reach, reach_of
-from latecomer.windows.operators import Aggregation, Chain, Operator
+from latecomer.timetravel.reach import Reach, parts_of, reach_of
+from latecomer.windows.collected import WindowFunction
+from latecomer.windows.operators import Aggregation, Operator
+from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
 @dataclass(frozen=True)
 class TimeTravel(Settings):
     """An application whose results are repaired when late events fill holes, up to a bound.
 
-    operator: Aggregation, Step, or a Chain of them. bound: the most an event may be late, at least as long as all
-    windows together. holes: how to tell that something is missing. trigger: "lazy" (at the key's next event), "eager"
-    (at once) or a function from late events to the times at which to replay them. periodicity: where the application
-    treats, say, the hours of a day differently, one day. retract: void results that vanish or change; without it a
-    replay gives its results again, and the last one counts. shifted: without it every replay runs an application of
-    its own. max_held: the most events one shard may hold.
+    operator: Aggregation, Step, or a Chain of them; steps leave times and keys as they are. bound: the most an event
+    may be late, at least as long as all windows together. holes: how to tell that something is missing. trigger:
+    "lazy" (at the key's next event), "eager" (at once) or a function from late events to the times at which to replay
+    them. periodicity: where the application treats, say, the hours of a day differently, one day. retract: void
+    results that vanish or change; without it a replay gives its results again, and the last one counts. shifted:
+    without it every replay runs an application of its own. max_held: the most events one shard may hold.
     """
 
     operator: Operator
@@ -88,7 +90,7 @@ class TimeTravel(Settings):
         if layout.time not in own.names:
             raise InputError(must("time", "be among the columns", f"only {', '.join(own.names)}", "select it as it is"))
         self.holes.check(own)
-        _check_times(self.operator, layout.time)
+        _check_times(self.operator, layout.time, seasonal=self.periodicity is not None)
         return self.operator.output(own, layout)
 
     def describe(self) -> dict[str, Any]:
@@ -103,9 +105,23 @@ class TimeTravel(Settings):
         }
 
 
-def _check_times(operator: Operator, time: str) -> None:
-    """Refuse aggregates of the time column: a replay sees other times than the live instance."""
-    for each in operator.operators if isinstance(operator, Chain) else (operator,):
-        if isinstance(each, Aggregation) and time in {aggregate.column for aggregate in each.aggregates}:
-            advice = "aggregate a copy of it: with_columns"
-            raise InputError(must("aggregates", "not read the time column, which replays shift", time, advice))
+def _check_times(operator: Operator, time: str, *, seasonal: bool) -> None:
+    """Refuse aggregates of times, which replays shift; a user's function may see them if it says what repeats."""
+    times: set[str | None] = {time}
+    for each in parts_of(operator):
+        if isinstance(each, Aggregation):
+            for name in times & _read_by(each, seasonal=seasonal):
+                advice = "read a copy of the event time (with_columns), or say the periodicity of a window function"
+                raise InputError(must("aggregates", "not read times, which replays shift", name, advice))
+            times = {WINDOW_START, WINDOW_END}
+
+
+def _read_by(operator: Aggregation, *, seasonal: bool) -> set[str | None]:
+    """The columns that its aggregates read; with seasons, but for those that a user's function does."""
+    read: set[str | None] = set()
+    for aggregate in operator.aggregates:
+        if not isinstance(aggregate, WindowFunction):
+            read.add(aggregate.column)
+        elif not seasonal:
+            read.update(aggregate.columns)
+    return read

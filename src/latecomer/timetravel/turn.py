@@ -70,12 +70,13 @@ class Turn:
         waiting, undecided = kept.waiting(), kept.undecided()
         points = [_times(waiting, self._layout.time), np.zeros(0, np.int64) if behind is None else behind.ts_us]
         points_us = np.concatenate(points)
-        near_us = np.concatenate([points_us, _times(undecided, self._time)])
+        near = kept.near.load(points_us, reach_us, 0)
+        near_us = np.concatenate([points_us, _times(undecided, self._time), _times(near.rows, self._time)])
         since_us = int(self._timeline.punctuations(1)[0]) - 2 * reach_us
         loaded = {
             "contexts": kept.contexts.load(points_us, reach_us, reach_us),
             "holes": kept.holes.load(near_us, reach_us, reach_us + kept.width_us, since_us),
-            "near": kept.near.load(points_us, reach_us, 0),
+            "near": near,
         }
         tables = {
             "recent": kept.recent(),

@@ -12,7 +12,7 @@ from latecomer.windows.aggregates import (
     Sum,
     Variance,
 )
-from latecomer.windows.checks import check_kinds
+from latecomer.windows.checks import as_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
 from latecomer.windows.pattern import Pattern
@@ -43,5 +43,5 @@ __all__ = [
     "Variance",
     "Window",
     "WindowFunction",
-    "check_kinds",
+    "as_aggregates",
 ]

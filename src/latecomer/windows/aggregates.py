@@ -8,6 +8,7 @@ nulls are skipped, NaN is larger than any number. Sums of floats are the same up
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from latecomer.events import Int64s, value_rank
 from latecomer.windows.grouping import Groups
 
 States = list[pa.Array]
+_CHECK = "check the name (case counts)"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Aggregate(ABC):
             raise InputError(must(self.kind, "be given the name of a column", self.column, f"e.g. {self.kind}('kwh')"))
         if self.column not in schema.names:
             raise InputError(
-                must(f"column of {self.kind}", f"be one of {', '.join(schema.names)}", self.column, "check")
+                must(f"column of {self.kind}", f"be one of {', '.join(schema.names)}", self.column, _CHECK)
             )
         kind = schema.field(self.column).type
         if not self.takes(kind):
@@ -235,11 +237,11 @@ class Variance(_Numeric):
         """Counts, means, and sums of squares around the mean of each group."""
         counts, means, squares = (state.to_numpy() for state in states)
         count = groups.reduce(np.add, counts)
-        total = groups.reduce(np.add, counts * means)
-        mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
-        with np.errstate(invalid="ignore"):  # infinite values have no variance: NaN, as in Spark
-            around = squares + counts * (means - groups.spread(mean)) ** 2
-        return [pa.array(count), pa.array(mean), pa.array(groups.reduce(np.add, around))]
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite values have no variance: NaN, as in Spark
+            total = groups.reduce(np.add, counts * means)
+            mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
+            around = groups.reduce(np.add, squares + counts * (means - groups.spread(mean)) ** 2)
+        return [pa.array(count), pa.array(mean), pa.array(around)]
 
     def result(self, states: States) -> pa.Array:
         counts, _, squares = (state.to_numpy(zero_copy_only=False) for state in states)
@@ -281,13 +283,27 @@ class _Extreme(Aggregate):
     def reduce(self, states: States, groups: Groups) -> States:
         values = states[0]
         if pa.types.is_floating(values.type):
-            return [reduced(self._floats, values, groups, self._neutral_float)]
+            found = reduced(self._floats, values, groups, self._neutral_float)
+            return [_with_signs(found, values, groups, self._sign)]
         if pa.types.is_integer(values.type) and values.null_count == 0:
             return [reduced(self._others, values, groups, 0)]
         return [_extreme_of_ranks(values, groups, self._sign)]
 
     def result(self, states: States) -> pa.Array:
         return states[0]
+
+
+def _with_signs(found: pa.Array, values: pa.Array, groups: Groups, sign: int) -> pa.Array:
+    """Extremes whose zeros have the sign they must: -0.0 is below 0.0, in whatever order they came."""
+    zero = pc.equal(found, pa.scalar(0, found.type)).fill_null(False)
+    if not zero.true_count:
+        return found
+    numbers = values.fill_null(pa.scalar(math.nan, values.type)).to_numpy()
+    wanted = (numbers == 0) & (np.signbit(numbers) == (sign > 0))
+    has_wanted = pa.array(groups.reduce(np.add, wanted.astype(np.int64)) > 0)
+    lower, upper = (pa.scalar(number, found.type) for number in (-0.0, 0.0))
+    own, other = (lower, upper) if sign > 0 else (upper, lower)
+    return pc.if_else(zero, pc.if_else(has_wanted, own, other), found)
 
 
 def _extreme_of_ranks(values: pa.Array, groups: Groups, sign: int) -> pa.Array:

@@ -11,10 +11,10 @@ from latecomer.errors import InputError, must
 from latecomer.windows.aggregates import Aggregate
 
 
-def check_kinds(aggregates: Any) -> None:
-    """Refuse what is no list of aggregates that can be merged."""
-    if not isinstance(aggregates, tuple):
-        raise InputError(must("aggregates", "be a tuple of aggregates", aggregates, "e.g. (lc.count(),)"))
+def as_aggregates(aggregates: Any) -> tuple[Aggregate, ...]:
+    """Any sequence of aggregates as a tuple; refuses what is none, or cannot be merged."""
+    if not isinstance(aggregates, Sequence):
+        raise InputError(must("aggregates", "be a sequence of aggregates", aggregates, "e.g. (lc.count(),)"))
     if not aggregates:
         raise InputError(must("aggregate", "be given at least one aggregate", "none", "e.g. lc.count()"))
     for aggregate in aggregates:
@@ -23,6 +23,7 @@ def check_kinds(aggregates: Any) -> None:
         if not aggregate.mergeable:
             rule = "have a merge: windows are put together from parts"
             raise InputError(must(f"aggregate {aggregate.name}", rule, "none", "give merge="))
+    return tuple(aggregates)
 
 
 def check_aggregates(aggregates: Sequence[Aggregate], schema: pa.Schema, taken: Sequence[str]) -> None:

@@ -318,7 +318,7 @@ class WindowFunction(Aggregate):
     """
 
     column: None = field(default=None, init=False)
-    named: str = field(kw_only=True)
+    named: str | None = field(default=None, kw_only=True)
     columns: Sequence[str] = field()
     function: Callable[[pa.RecordBatch], Any] = field()
     returns: pa.DataType = field()
@@ -328,6 +328,8 @@ class WindowFunction(Aggregate):
         if isinstance(self.columns, str) or not self.columns:
             rule = "be a list of one name or more"
             raise InputError(must("columns of window_function", rule, self.columns, "write ['kwh', 'meter']"))
+        if self.named is None:
+            raise InputError(must("window_function", "be given a name for its result", "none", "write named='share'"))
         _check_returns(self.returns)
         _check_callable(self.function, "function of window_function")
 
@@ -335,7 +337,7 @@ class WindowFunction(Aggregate):
         missing = [name for name in self.columns if name not in schema.names]
         if missing:
             rule = f"be some of {', '.join(schema.names)}"
-            raise InputError(must("columns of window_function", rule, missing[0], "check the name"))
+            raise InputError(must("columns of window_function", rule, missing[0], "check the name (case counts)"))
 
     def input_type(self, schema: pa.Schema) -> pa.DataType:
         """Structs of the columns."""
@@ -364,4 +366,4 @@ class WindowFunction(Aggregate):
         rows = pa.RecordBatch.from_arrays([column.take(order) for column in columns], schema=pa.schema(fields))
         bounds = pairwise(_offsets(lengths_of(states[0])).tolist())
         results = [self.function(rows.slice(start, stop - start)) for start, stop in bounds]
-        return _array_of(results, self.returns, self.named)
+        return _array_of(results, self.returns, self.name)

@@ -17,7 +17,7 @@ from latecomer.codec import widened
 from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
 from latecomer.windows.aggregates import Aggregate, States
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.grouping import Groups, group_rows, pairs
+from latecomer.windows.grouping import Groups, group_rows, normal_keys, pairs
 
 SLICE, FRESH = "_lc_slice", "_lc_fresh"
 _FRESH_FIELD = pa.field(FRESH, pa.int8())
@@ -57,10 +57,10 @@ class Folding:
         self, rows: pa.RecordBatch, time: str, slice_us: int, part: Int64s | None = None
     ) -> list[tuple[int, pa.RecordBatch]]:
         """Partial results of events by slice; with `part`, one table for each part of the rows, by number."""
-        number = floor_times(int64_view(rows.column(time)), slice_us)
+        start_us = floor_times(int64_view(rows.column(time)), slice_us)
         parts = [] if part is None else [part]
-        groups = group_rows([*parts, number // slice_us, *(rows.column(key) for key in self.keys)])
-        table = self.fold(rows, time, number, groups)
+        groups = group_rows([*parts, start_us // slice_us, *(rows.column(key) for key in self.keys)])
+        table = self.fold(rows, time, start_us, groups)
         return [(0, table)] if part is None else split_parts(table, part[groups.firsts])
 
     def fold(self, rows: pa.RecordBatch, time: str, start_us: Int64s, groups: Groups) -> pa.RecordBatch:
@@ -69,7 +69,8 @@ class Folding:
         keys = take_rows(rows.select(list(self.keys)), firsts) if self.keys else None
         starts = pa.array(start_us[firsts]).view(rows.schema.field(time).type)
         fields = [pa.field(SLICE, starts.type), _FRESH_FIELD, *(keys.schema if keys is not None else ())]
-        columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8)), *(keys.columns if keys is not None else ())]
+        columns = [starts, pa.array(np.ones(len(groups), dtype=np.int8))]
+        columns += [normal_keys(column) for column in (keys.columns if keys is not None else ())]
         for number, aggregate in enumerate(self.aggregates):
             states = aggregate.partial(_values(rows, aggregate), ts_us, groups)
             fields += [pa.field(state_name(number, place), state.type) for place, state in enumerate(states)]
@@ -77,7 +78,10 @@ class Folding:
         return widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
     def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (SLICE, FRESH)) -> pa.RecordBatch:
-        """One row per key and whatever else rows are told apart by; other columns keep the first row's value."""
+        """One row per key and whatever else rows are told apart by; other columns keep the first row's value.
+
+        Where slices are not told apart, each table has every key (and FRESH) once.
+        """
         table = concat_rows(tables)
         if SLICE not in by and len(tables) == 2 and self._alike(*tables):
             return self.reduced(table, pairs(tables[0].num_rows))
@@ -105,8 +109,8 @@ class Folding:
 
     def results(self, table: pa.RecordBatch) -> list[pa.Array]:
         """The aggregates' results, a column each."""
-        pairs = zip(self.aggregates, self._states(table), strict=True)
-        return [aggregate.result(states) for aggregate, states in pairs]
+        together = zip(self.aggregates, self._states(table), strict=True)
+        return [aggregate.result(states) for aggregate, states in together]
 
     def _states(self, table: pa.RecordBatch) -> list[States]:
         columns = list(table.columns)[2 + len(self.keys) :]

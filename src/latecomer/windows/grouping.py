@@ -6,6 +6,7 @@ columns of a row are packed into one, and numpy's vectorised sort puts equal row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -125,13 +126,37 @@ def _encoded(column: pa.Array) -> tuple[Int64s, int]:
 
 
 def plain_keys(column: pa.Array) -> pa.Array:
-    """Values that Arrow can tell apart: as Spark does, 0.0 and -0.0 are one key, and so are all NaNs."""
+    """Values that Arrow can tell apart, equal for equal keys."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_floating(column.type):
-        zero = pc.equal(column, pa.scalar(0, column.type))
-        column = pc.if_else(zero, pa.scalar(0, column.type), column)
-        return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+    column = normal_keys(column)
     if pa.types.is_nested(column.type):
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.large_string())
     return column
+
+
+def normal_keys(column: pa.Array) -> pa.Array:
+    """The same keys with one zero and one NaN: as in Spark, 0.0 and -0.0 are one key, and so are all NaNs."""
+    if pa.types.is_floating(column.type):
+        zero = pc.equal(column, pa.scalar(0, column.type))
+        column = pc.if_else(zero, pa.scalar(0, column.type), column)
+        return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
+    if pa.types.is_nested(column.type) and _has_floats(column.type):
+        return pa.array([_normal(value) for value in column.to_pylist()], column.type)
+    return column
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    inside = (kind.field(place).type for place in range(kind.num_fields))
+    return bool(pa.types.is_floating(kind)) or any(_has_floats(each) for each in inside)
+
+
+def _normal(value: Any) -> Any:
+    """A Python value whose floats have one zero and one NaN."""
+    if isinstance(value, dict):
+        return {name: _normal(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_normal(each) for each in value)
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
+    return value

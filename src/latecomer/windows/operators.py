@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Store
-from latecomer.codec import widened
+from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, Layout, int64_view
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
 from latecomer.windows.aggregates import Aggregate
-from latecomer.windows.checks import check_kinds
+from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding
 from latecomer.windows.slices import Slices, results_schema, window_results
 from latecomer.windows.window import WINDOW_START, Window
+
+_PASSED = "passed_us"
 
 
 class Given(NamedTuple):
@@ -70,7 +72,7 @@ class Aggregation(Operator):
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
             raise InputError(must("window of Aggregation", "be a Window", self.window, "e.g. lc.Window('1 hour')"))
-        check_kinds(self.aggregates)
+        object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
 
     def build(self, store: Store, layout: Layout) -> Running:
         return _Aggregating(self, store, layout)
@@ -110,7 +112,10 @@ class _Aggregating(Running):
 
 @dataclass(frozen=True)
 class Step(Operator):
-    """A stateless step: the user's function from rows to rows, in order still, with the columns `returns`."""
+    """A stateless step: the user's function from rows to rows, in order still, with the columns `returns`.
+
+    It must not move rows back in time: the stream may have passed the times that it moves them to.
+    """
 
     function: Callable[[pa.RecordBatch], pa.RecordBatch]
     returns: pa.Schema
@@ -121,7 +126,7 @@ class Step(Operator):
         check_returns(self.returns, f"step {self.name}")
 
     def build(self, store: Store, layout: Layout) -> Running:
-        return _Stepping(self, layout)
+        return _Stepping(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         check_kept(self.returns, columns, layout, f"step {self.name}")
@@ -135,18 +140,41 @@ class Step(Operator):
 
 
 class _Stepping(Running):
-    def __init__(self, operator: Step, layout: Layout) -> None:
-        self._operator, self._time = operator, layout.time
+    def __init__(self, operator: Step, store: Store, layout: Layout) -> None:
+        self._operator, self._passed, self._time = operator, Passed(store), layout.time
 
     def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
-        if rows is None or rows.num_rows == 0:
-            return Given(None, punctuation_us)
-        given = returned(self._operator.function(rows), self._operator.returns, f"step {self._operator.name}")
+        given = None if rows is None or rows.num_rows == 0 else self._given(rows)
+        self._passed.move(punctuation_us)
+        return Given(given if given is not None and given.num_rows else None, punctuation_us)
+
+    def _given(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        where = f"step {self._operator.name}"
+        given = returned(self._operator.function(rows), self._operator.returns, self._time, where)
         ts_us = int64_view(given.column(self._time))
         if bool((np.diff(ts_us) < 0).any()):
-            where, advice = f"step {self._operator.name}", f"sort by {self._time}"
-            raise InputError(must(where, "keep rows in order of time", "rows out of order", advice))
-        return Given(given if given.num_rows else None, punctuation_us)
+            raise InputError(must(where, "keep rows in order of time", "rows out of order", f"sort by {self._time}"))
+        self._passed.check(ts_us, where)
+        return given
+
+
+class Passed:
+    """The last punctuation that a user's function has passed on, in the notes of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def check(self, ts_us: Int64s, where: str) -> None:
+        """Refuse times that have been passed: whether they count would depend on the micro-batches."""
+        passed_us = self._store.notes.get(_PASSED, NEVER_US)
+        if len(ts_us) and int(ts_us.min()) <= passed_us:
+            got = f"a time of {int(ts_us.min())} us where the stream has passed {passed_us} us"
+            advice = "leave times as they are, or call .tumbling(size) before to get whole windows"
+            raise InputError(must(where, "not move rows back in time", got, advice))
+
+    def move(self, punctuation_us: int) -> None:
+        """Pass a punctuation on."""
+        self._store.notes[_PASSED] = max(punctuation_us, self._store.notes.get(_PASSED, NEVER_US))
 
 
 def check_function(function: object, where: str) -> None:
@@ -168,18 +196,25 @@ def check_kept(returns: pa.Schema, columns: pa.Schema, layout: Layout, where: st
     for name in names:
         if name not in returns.names:
             raise InputError(must(where, f"keep the columns {', '.join(names)}", returns.names, f"return {name} too"))
-    kind, kept = columns.field(layout.time).type, returns.field(layout.time).type
-    if kept != kind:
-        raise InputError(must(f"time in what {where} returns", f"be of type {kind}", kept, "leave it as it is"))
+    for name in names:
+        kind, kept = columns.field(name).type, returns.field(name).type
+        if wide_type(kept) != wide_type(kind):
+            raise InputError(must(f"{name} in what {where} returns", f"be of type {kind}", kept, "leave it as it is"))
 
 
-def returned(given: object, returns: pa.Schema, where: str) -> pa.RecordBatch:
-    """What a user's function gave, if it is what it was to give."""
+def returned(given: object, returns: pa.Schema, time: str, where: str) -> pa.RecordBatch:
+    """What a user's function gave, if it is what it was to give: these columns, and a time in every row."""
     if not isinstance(given, pa.RecordBatch) or given.schema.names != returns.names:
         got = given.schema.names if isinstance(given, pa.RecordBatch) else type(given).__name__
         rule = f"return a RecordBatch with {', '.join(returns.names)}"
         raise InputError(must(where, rule, got, "or change what it says it returns"))
-    return widened(given.cast(returns))
+    if given.column(time).null_count:
+        raise InputError(must(where, "give every row a time", f"{time} is null", "leave out such rows"))
+    try:
+        return widened(given.cast(returns))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        rule = "return values of the types that it says it returns"
+        raise InputError(must(where, rule, str(error), "change it, or returns=")) from error
 
 
 @dataclass(frozen=True, init=False)

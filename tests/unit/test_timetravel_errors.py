@@ -1,0 +1,244 @@
+"""What time travel refuses, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from latecomer.errors import HeldError, InputError
+from latecomer.events import TICK_FIELD
+from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel, Told, holes_of
+from latecomer.windows import (
+    Aggregate,
+    Aggregation,
+    Chain,
+    Count,
+    Last,
+    Max,
+    Operator,
+    Pattern,
+    Step,
+    Sum,
+    TopK,
+    Window,
+    WindowFunction,
+)
+from tests.unit.travels import COLUMNS, LAYOUT, TIMES, Row, Travel, standing
+
+COUNTS = Aggregation(Window("10 us"), (Count(),))
+ROWS: list[Row] = [(0, 0, "a", 0), (1, 20, "a", 1), (2, 5, "a", 2), (3, 40, "a", 3)]
+USER = pa.schema([("ts", TIMES), ("meter", pa.large_string()), ("value", pa.int64())])
+
+
+def travel(operator: Operator = COUNTS, holes: Holes | None = None, **others: Any) -> TimeTravel:
+    """Time travel by a period."""
+    return TimeTravel(operator, others.pop("bound", "50 us"), holes or Period("5 us"), **others)
+
+
+def same(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A step that does nothing."""
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("operator", "text"),
+    [
+        (
+            Pattern("value", 1, 2, within="10 us"),
+            "made of operators whose windows are known: .* got 'Pattern'; write it",
+        ),
+        (Chain(COUNTS, Pattern("count", 1, 2, within="10 us")), "operators whose windows are known"),
+        (Step(same, USER), "application must have at least one windowed aggregate; got 'none'; e.g. lc.Aggregation"),
+        (None, "operators whose windows are known: Aggregation and Step; got 'NoneType'"),
+    ],
+)
+def test_an_application_without_known_windows_is_refused(operator: Any, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        travel(operator)
+
+
+def test_a_bound_shorter_than_the_windows_is_refused() -> None:
+    chain = Chain(COUNTS, Aggregation(Window("20 us", "1 us"), (Sum("count"),)))
+    assert travel(chain, bound="30 us").bound_us == 30
+    with pytest.raises(
+        InputError, match=r"bound must be at least as long as all windows together \(30 us\); got '29 us'"
+    ):
+        travel(chain, bound="29 us")
+
+
+def test_holes_are_told_in_just_one_way() -> None:
+    assert holes_of("1 hour", None, None) == Period("1 hour")
+    assert holes_of(None, "n", None) == Enumerator("n")
+    assert isinstance(holes_of(None, None, lambda before, after: []), Told)
+    with pytest.raises(InputError, match="told in one way: every, enumerator or holes; got '0 ways'"):
+        holes_of(None, None, None)
+    with pytest.raises(InputError, match="got '2 ways'"):
+        holes_of("1 hour", "n", None)
+    for every in ("soon", "0 s", "-1 s"):
+        with pytest.raises(InputError, match="every must be"):
+            Period(every)
+
+
+def test_what_is_no_way_to_tell_holes_is_refused() -> None:
+    one_hour: Any = "1 hour"
+    with pytest.raises(InputError, match="holes must be a Period, an Enumerator or Told by a function; got '1 hour'"):
+        travel(holes=one_hour)
+    with pytest.raises(InputError, match="holes must be a function of two RecordBatches; got '1 hour'; or use every="):
+        Told(one_hour)
+
+
+def test_an_enumerator_is_a_column_of_whole_numbers() -> None:
+    columns = pa.schema([*COLUMNS, ("share", pa.float64())])
+    travel(holes=Enumerator("value")).output(columns, LAYOUT)
+    with pytest.raises(InputError, match="enumerator must be one of ts, meter, value, share; got 'n'; check the name"):
+        travel(holes=Enumerator("n")).output(columns, LAYOUT)
+    with pytest.raises(
+        InputError, match="enumerator must be a column of whole numbers; got 'share, a double'; cast it"
+    ):
+        travel(holes=Enumerator("share")).output(columns, LAYOUT)
+    with pytest.raises(InputError, match="events must have a number in value; got '1 without'; filter them out before"):
+        Travel(travel(holes=Enumerator("value"))).push(*ROWS, (4, 50, "a", None))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda before, after: [1], r"got 'int64 of shape \(1,\)'"),
+        (lambda before, after: 1, r"got 'int64 of shape \(\)'"),
+        (lambda before, after: None, "got 'object of shape"),
+        (lambda before, after: np.ones((len(after), 2), dtype=np.int64), r"got 'int64 of shape \(2, 2\)'"),
+        (lambda before, after: np.full(len(after), 0.5), "got 'float64"),
+        (lambda before, after: ["yes"] * len(after), "got '<U3"),
+        (lambda before, after: pa.nulls(len(after), pa.int64()), "got 'float64"),
+    ],
+)
+def test_a_hole_function_gives_one_whole_number_per_row(function: Callable[..., Any], text: str) -> None:
+    with pytest.raises(InputError, match=f"holes must return one whole number, or true or false, per row; {text}"):
+        Travel(travel(holes=Told(function))).push(*ROWS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda before, after: [-7] * len(after),
+        lambda before, after: np.full(len(after), 3, dtype=np.uint8),
+        lambda before, after: pc.greater(after["ts"], before["ts"]),
+        lambda before, after: pa.chunked_array([[1] * len(after)]),
+        lambda before, after: [True] * len(after),
+    ],
+)
+def test_a_hole_function_may_give_any_kind_of_whole_numbers_or_truths(function: Callable[..., Any]) -> None:
+    outputs = Travel(travel(holes=Told(function))).all(ROWS)
+    assert standing(outputs, "window_start", "count") == [(0, 2), (20, 1), (40, 1)]
+
+
+@pytest.mark.parametrize("trigger", ["soon", None, 5, []])
+def test_a_trigger_is_eager_lazy_or_a_function(trigger: Any) -> None:
+    rule = "trigger must be 'eager', 'lazy', or a function from late events to the times of their replay; got"
+    with pytest.raises(InputError, match=rule):
+        travel(trigger=trigger)
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda late: [], "0 for 1 rows"),
+        (lambda late: [1, 2], "2 for 1 rows"),
+        (lambda late: None, "NoneType"),
+        (lambda late: 5, "int"),
+        (lambda late: [object()], "list"),
+        (lambda late: ["today"], "values of type string"),
+        (lambda late: [0.5], "values of type double"),
+        (lambda late: pa.array([1], pa.int32()), "values of type int32"),
+        (lambda late: pa.array([1], pa.duration("us")), r"values of type duration\[us\]"),
+    ],
+)
+def test_a_trigger_function_gives_one_time_per_row(function: Callable[..., Any], text: str) -> None:
+    with pytest.raises(InputError, match=f"trigger must return one time per row; got '{text}'; e.g. pc.ceil_temporal"):
+        Travel(travel(trigger=function)).push(*ROWS)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([50]),
+        pa.array([50], TIMES),
+        pa.array([50_999], pa.timestamp("ns")),
+        pa.chunked_array([pa.array([50], TIMES)]),
+        np.array([50_000], dtype="datetime64[ns]"),
+    ],
+)
+def test_a_trigger_function_may_give_times_of_any_unit(times: Any) -> None:
+    asked = Travel(travel(trigger=lambda late: times, bound="1 ms"))
+    outputs = [asked.push(*ROWS), *(asked.push((ts_us, ts_us, "b", 1)) for ts_us in (49, 50))]
+    assert [any(output.pane == "revised" for output in each) for each in outputs] == [False, False, True]
+
+
+def _reads(*aggregates: Aggregate, first: Operator | None = None) -> TimeTravel:
+    last = Aggregation(Window("10 us"), aggregates)
+    return travel(last if first is None else Chain(Chain(first, Step(same, USER)), last))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (_reads(Max("ts")), "ts"),
+        (_reads(Count(), TopK("ts")), "ts"),
+        (_reads(WindowFunction(["value", "ts"], len, pa.int64(), named="own")), "ts"),
+        (_reads(Last("window_start"), first=COUNTS), "window_start"),
+        (_reads(Last("window_end"), first=COUNTS), "window_end"),
+    ],
+)
+def test_aggregates_of_times_are_refused(settings: TimeTravel, name: str) -> None:
+    with pytest.raises(InputError, match=f"aggregates must not read times, which replays shift; got '{name}'; read a"):
+        settings.output(COLUMNS, LAYOUT)
+
+
+def test_a_window_function_may_read_the_time_if_it_says_what_repeats() -> None:
+    """The minute of the hour is the same in shifted time."""
+
+    def minutes(rows: pa.RecordBatch) -> int:
+        return int(pc.sum(pc.minute(rows.column("ts"))).as_py())
+
+    minute_us = 60_000_000
+    app = Aggregation(Window("2 minutes", "1 minute"), (WindowFunction(["ts"], minutes, pa.int64(), named="sum"),))
+    settings = TimeTravel(app, "1 day", Period("1 minute"), "eager", periodicity="1 hour")
+    assert settings.output(COLUMNS, LAYOUT).names[-1] == "sum"
+    rows: list[Row] = [(minute, minute * minute_us, "a", 0) for minute in range(200, 210) if minute != 205]
+    outputs = Travel(settings).all([*rows, (210, 205 * minute_us, "a", 0)], [9])
+    sums = [value for _, value in standing(outputs, "window_start", "sum")]
+    assert sums == [20, *(2 * minute + 1 for minute in range(20, 29)), 29]
+
+
+def test_the_time_must_be_among_the_columns() -> None:
+    with pytest.raises(InputError, match="time must be among the columns; got 'only value'; select it as it is"):
+        travel().output(pa.schema([TICK_FIELD, ("value", pa.int64())]), LAYOUT)
+
+
+@pytest.mark.parametrize("by_us", [-3, 3, 1_000])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_step_that_changes_times_stops_the_query(by_us: int, first: bool) -> None:
+    def moved(rows: pa.RecordBatch) -> pa.RecordBatch:
+        ts_us = pc.add(rows.column(0).cast(pa.int64()), by_us).cast(TIMES)
+        return rows.set_column(0, rows.schema.field(0), ts_us)
+
+    results = pa.schema(
+        [("window_start", TIMES), ("window_end", TIMES), *USER.remove(0).remove(1), ("count", pa.int64())]
+    )
+    app = Chain(Step(moved, USER, "moving"), COUNTS) if first else Chain(COUNTS, Step(moved, results, "moving"))
+    with pytest.raises(InputError, match="step moving must leave times as they are; got 'rows at other times'; change"):
+        Travel(travel(app)).push(*ROWS)
+
+
+def test_more_than_max_held_stops_the_query() -> None:
+    assert Travel(travel(max_held=4)).push(*ROWS)
+    with pytest.raises(HeldError, match="must stay within max_held=3; got 4"):
+        Travel(travel(max_held=3)).push(*ROWS)
+    for none in (0, -1, True, "3"):
+        with pytest.raises(InputError, match="max_held must be a whole number above zero"):
+            travel(max_held=none)
