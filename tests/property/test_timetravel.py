@@ -140,7 +140,7 @@ def draw_cuts(data: st.DataObject, events: Sequence[Event], most: int = 4) -> li
 
 
 @given(case=cases(), kind=KINDS, when=TRIGGERS, events=any_events(), data=st.data())
-@settings(max_examples=18, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_stream_is_told_as_the_twin_tells_it(
     case: Case, kind: Kind, when: When, events: list[Event], data: st.DataObject
 ) -> None:
@@ -166,7 +166,7 @@ def test_a_long_stream_in_many_batches_is_told_as_the_twin_tells_it(
 
 
 @given(case=cases(), when=TRIGGERS, every_us=st.integers(1, 8), data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_regular_grid_within_the_bound_is_repaired(
     case: Case, when: When, every_us: int, data: st.DataObject
 ) -> None:
