@@ -193,7 +193,7 @@ def check_max_held(max_held: int | None) -> None:
 def check_held(held: int, max_held: int | None, what: str = "events") -> None:
     """Stop before memory does."""
     if max_held is not None and held > max_held:
-        advice = "shorten the latency, raise max_held, or use more shards"
+        advice = "wait less (a shorter latency or bound), raise max_held, or use more shards"
         raise HeldError(must(f"held {what} per shard", f"stay within max_held={max_held}", held, advice))
 
 
