@@ -130,6 +130,7 @@ no sort yet: nothing is sorted before you choose a strategy
   .reorder(latency=...)       wait, then give rows in event-time order
   .aggregate(...).tiers(...)  answer windowed questions early, and better later
   .app(...).tiers(...)        run operators on rows in order, per latency
+  .app(...).timetravel(...)   give results at once, and repair them later
   .pass_through()             give rows as they come
 """
     )

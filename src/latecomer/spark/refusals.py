@@ -10,7 +10,7 @@ STRATEGIES = {
     "reorder(latency=...)": "wait, then give rows in event-time order",
     "aggregate(...).tiers(...)": "answer windowed questions early, and better later",
     "app(...).tiers(...)": "run operators on rows in order, per latency",
-    "app(...).timetravel(...)": "give results at once, and repair them when late rows come",
+    "app(...).timetravel(...)": "give results at once, and repair them later",
     "pass_through()": "give rows as they come",
 }
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")

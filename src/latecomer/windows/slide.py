@@ -3,6 +3,8 @@
 Slices are counted in blocks of as many as a window has. A window is the ending of one block and the beginning of the
 next. A block's endings are merged when it is over, from its last slice backwards; its beginning as its slices close.
 So a result takes two merges, and a batch reads the endings of the windows it closes, one beginning, and nothing else.
+Where nothing is held and all closes at once, as in a replay, blocks go side by side: all their slices of one place are
+merged together, in the same order as one by one, so that sums of floats are the same to the last bit.
 
 Invariants
 1. `ENDINGS` holds, for each window that begins inside a block that is over, what that block adds to it.
@@ -19,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Store
-from latecomer.events import concat_rows
-from latecomer.windows.folding import FRESH, Folding, at_slice, slices_of
+from latecomer.events import Int64s, concat_rows, take_rows
+from latecomer.windows.folding import FRESH, SLICE, Folding, at_slice, slices_of
 from latecomer.windows.window import Window
 
 SLICES, ENDINGS, BEGINNING = range(3)
@@ -41,6 +43,9 @@ class Slider:
 
         `_lc_slice` is the start of the window then.
         """
+        if table is not None and table.num_rows and self._closes_all(table, last_slice):
+            self._store.notes[self._note] = last_slice
+            return self._side_by_side(table)
         arrived = {} if table is None else dict(self.by_slice(table))
         slide = _Slide(self, last_slice)
         number = self._store.notes.get(self._note, min(arrived, default=last_slice) - 1) + 1
@@ -54,6 +59,41 @@ class Slider:
         slide.keep()
         self._store.notes[self._note] = last_slice
         return concat_rows(slide.given) if slide.given else None
+
+    def _closes_all(self, table: pa.RecordBatch, last_slice: int) -> bool:
+        """Whether nothing is held and nothing will be."""
+        ends = int(slices_of(table)[-1]) // self._slice_us + self.slices - 1
+        return ends <= last_slice and not any(self.holds(what) for what in range(RUNS))
+
+    def _side_by_side(self, table: pa.RecordBatch) -> pa.RecordBatch | None:
+        """All windows of a table, all blocks at a time."""
+        place = slices_of(table) // self._slice_us % self.slices
+        blocks = _moved(table, -place * self._slice_us)
+        order = np.argsort(place, kind="stable")
+        bounds = np.searchsorted(place[order], np.arange(self.slices + 1))
+        parts = [take_rows(blocks, order[start:stop]) for start, stop in pairwise(bounds.tolist())]
+        given: list[pa.RecordBatch] = []
+        ending: pa.RecordBatch | None = None
+        for number in range(self.slices - 1, 0, -1):
+            ending = self._merged(parts[number], ending)
+            given += self._starting_at(ending, number)
+        beginning: pa.RecordBatch | None = None
+        for number in range(self.slices):
+            beginning = parts[number] if beginning is None else self._merged(beginning, parts[number])
+            given += self._starting_at(beginning, number + 1 - self.slices)
+        return concat_rows(given) if given else None
+
+    def _merged(self, first: pa.RecordBatch, then: pa.RecordBatch | None) -> pa.RecordBatch:
+        parts = [part for part in (first, then) if part is not None and part.num_rows]
+        return self.folding.merge(parts) if len(parts) > 1 else (parts or [first])[0]
+
+    def _starting_at(self, blocks: pa.RecordBatch, number: int) -> list[pa.RecordBatch]:
+        """Rows of the windows that start so many slices after the start of a block."""
+        moved = _moved(blocks, np.full(blocks.num_rows, number * self._slice_us))
+        chosen = np.flatnonzero(slices_of(moved) // self._slice_us % self.step == 0)
+        if len(chosen) == 0:
+            return []
+        return [moved if len(chosen) == moved.num_rows else take_rows(moved, chosen)]
 
     def by_slice(self, table: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of each slice, by its number."""
@@ -144,6 +184,13 @@ class _Slide:
         slider.put(SLICES, self._slices)
         if self._beginning is not None:
             slider.put(BEGINNING, [slider.starting(self._beginning, 0)])
+
+
+def _moved(table: pa.RecordBatch, by_us: Int64s) -> pa.RecordBatch:
+    """The same rows in other slices."""
+    place = table.schema.get_field_index(SLICE)
+    field = table.schema.field(place)
+    return table.set_column(place, field, pa.array(slices_of(table) + by_us).view(field.type))
 
 
 def _one(tables: list[pa.RecordBatch]) -> pa.RecordBatch | None:
