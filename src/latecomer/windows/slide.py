@@ -41,7 +41,7 @@ class Slider:
     def close(self, table: pa.RecordBatch | None, last_slice: int) -> pa.RecordBatch | None:
         """Take in the slices that have closed, up to one by its number, and give the windows they complete.
 
-        `_lc_slice` is the start of the window then.
+        `_lc_slice` is the start of the window then, and a key may stand there twice.
         """
         if table is not None and table.num_rows and self._closes_all(table, last_slice):
             self._store.notes[self._note] = last_slice
