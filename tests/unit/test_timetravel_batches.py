@@ -128,6 +128,7 @@ def test_after_the_end_rows_are_late_and_what_waits_is_repaired(trigger: str) ->
     travel = Travel(TimeTravel(SUMS, "1 ms", EVERY_5, trigger))
     outputs = travel.push(*regular(20, end=50), (50, 20, "a", 7), end=50)
     assert refused(outputs) == []
+    assert (15, 8, 1) in told(outputs, "window_start", "sum_value")
     after = travel.push((51, 60, "a", 1), (51, 20, "a", 1), (52, 10_000, "b", 1))
     assert sorted(refused(after)) == [(20, 1, "after_end"), (60, 1, "after_end"), (10_000, 1, "after_end")]
     found = standing([*outputs, *after, *travel.finish()], "window_start", "sum_value")

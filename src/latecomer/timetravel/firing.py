@@ -63,6 +63,12 @@ class Ticks:
         """After which tick the live instance has given all results up to a time."""
         return self._first(self._punctuation_us, ts_us + (self._reach.needed(0)))
 
+    @property
+    def end(self) -> int:
+        """The tick after which nothing comes any more."""
+        ended = np.flatnonzero(self._punctuation_us == FOREVER_US)
+        return int(self._timeline.tick[ended[0]]) if len(ended) else FOREVER_US
+
     def marked(self, ts_us: Int64s) -> Int64s:
         """After which tick the mark has come so far."""
         return self._first(self._timeline.mark_us, ts_us)
@@ -118,7 +124,7 @@ def fire(
     At the end of the stream all are.
     """
     complete = np.maximum(ticks.complete(waiting.ts_us), waiting.tick)
-    force = np.maximum(ticks.marked(waiting.ts_us + (bound_us + 1)), waiting.tick)
+    force = np.maximum(np.minimum(ticks.marked(waiting.ts_us + (bound_us + 1)), ticks.end), waiting.tick)
     parts: list[Firing] = []
     done = np.zeros(len(waiting.key), dtype=np.bool_)
     if ending:

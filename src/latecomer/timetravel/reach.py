@@ -17,8 +17,12 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Layout, int64_view
+from latecomer.windows.aggregates import Mean, Sum, Variance
+from latecomer.windows.collected import Custom
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
 from latecomer.windows.window import Window
+
+_LONGEST_STEP_US = 366 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Reach:
     sizes_us: tuple[int, ...]
     advances_us: tuple[int, ...]
     periodicity_us: int = 1
+    adds_up: bool = False  # in an order that may show in the last bit
 
     @property
     def us(self) -> int:
@@ -36,8 +41,14 @@ class Reach:
 
     @property
     def step_us(self) -> int:
-        """Times may be shifted by a multiple of this."""
-        return lcm(*self.advances_us, self.periodicity_us)
+        """Times may be shifted by a multiple of this.
+
+        For applications that add up, windows' sizes are among its parts too, if that does not get too long: a replay
+        then adds up floats in the same order as the live instance, and what did not change is the same to the last bit.
+        """
+        least = lcm(*self.advances_us, self.periodicity_us)
+        exact = lcm(least, *self.sizes_us)
+        return exact if self.adds_up and exact <= _LONGEST_STEP_US else least
 
     def passed(self, punctuation_us: int) -> int:
         """The last time of which the live instance has given the results, when its input has come so far."""
@@ -57,7 +68,13 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
         advice = "e.g. lc.Aggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
         raise InputError(must("application", "have at least one windowed aggregate", "none", advice))
     sizes_us = tuple(window.size_us for window in windows)
-    return Reach(sizes_us, tuple(window.advance_us for window in windows), periodicity_us)
+    return Reach(sizes_us, tuple(window.advance_us for window in windows), periodicity_us, _adds_up(operator))
+
+
+def _adds_up(operator: Operator) -> bool:
+    aggregations = [each for each in parts_of(operator) if isinstance(each, Aggregation)]
+    adding = (Sum, Mean, Variance, Custom)
+    return any(isinstance(aggregate, adding) for each in aggregations for aggregate in each.aggregates)
 
 
 def _windows_of(operator: Operator) -> Iterator[Window]:
