@@ -17,7 +17,7 @@ from latecomer.codec import widened
 from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
 from latecomer.windows.aggregates import Aggregate, States
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.grouping import Groups, group_rows, normal_keys, pairs
+from latecomer.windows.grouping import Groups, Pairs, group_rows, normal_keys
 
 SLICE, FRESH = "_lc_slice", "_lc_fresh"
 _FRESH_FIELD = pa.field(FRESH, pa.int8())
@@ -39,11 +39,11 @@ def freshness(table: pa.RecordBatch, fresh: int) -> pa.RecordBatch:
     return table.set_column(place, _FRESH_FIELD, pa.array(np.full(table.num_rows, fresh, dtype=np.int8)))
 
 
-def at_slice(table: pa.RecordBatch, start_us: int) -> pa.RecordBatch:
-    """The same rows, all in one slice."""
+def moved(table: pa.RecordBatch, by_us: Int64s | int) -> pa.RecordBatch:
+    """The same rows in other slices."""
     place = table.schema.get_field_index(SLICE)
     field = table.schema.field(place)
-    return table.set_column(place, field, pa.array(np.full(table.num_rows, start_us)).view(field.type))
+    return table.set_column(place, field, pa.array(slices_of(table) + by_us).view(field.type))
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,23 @@ class Folding:
             columns += states
         return widened(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
-    def merge(self, tables: Sequence[pa.RecordBatch], by: tuple[str, ...] = (SLICE, FRESH)) -> pa.RecordBatch:
-        """One row per key and whatever else rows are told apart by; other columns keep the first row's value.
-
-        Where slices are not told apart, each table has every key (and FRESH) once.
-        """
+    def merge(self, tables: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """One row per slice, key and whether it is fresh; other columns keep the first row's value."""
         table = concat_rows(tables)
-        if SLICE not in by and len(tables) == 2 and self._alike(*tables):
-            return self.reduced(table, pairs(tables[0].num_rows))
-        groups = self.groups(table, by)
+        groups = self.groups(table, (SLICE, FRESH))
         return table if len(groups) == table.num_rows and len(tables) == 1 else self.reduced(table, groups)
 
-    def _alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
-        """Whether two tables have the same keys row by row, as those of busy slices do; in each of them once."""
-        return one.num_rows == other.num_rows and all(
-            one.column(name).equals(other.column(name)) for name in (FRESH, *self.keys)
-        )
+    def merge_two(self, one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+        """The same of two tables that are merged themselves."""
+        merged = self.merge_alike(one, other)
+        return self.merge([one, other]) if merged is None else merged
+
+    def merge_alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The same of two tables that stand for the same row by row, as those of busy slices do; None for others."""
+        names = [SLICE, FRESH, *self.keys]
+        if one.num_rows != other.num_rows or not all(one.column(name).equals(other.column(name)) for name in names):
+            return None
+        return self._with_states(one.select(names), concat_rows([one, other]), Pairs.of(one.num_rows))
 
     def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
         """Rows of one key and whatever else they are told apart by."""
@@ -101,7 +102,10 @@ class Folding:
 
     def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """A row for each group."""
-        kept = take_rows(table.select([SLICE, FRESH, *self.keys]), groups.firsts)
+        return self._with_states(take_rows(table.select([SLICE, FRESH, *self.keys]), groups.firsts), table, groups)
+
+    def _with_states(self, kept: pa.RecordBatch, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """The columns that groups keep, and the states that they make up together."""
         columns = list(kept.columns)
         for states, aggregate in zip(self._states(table), self.aggregates, strict=True):
             columns += aggregate.reduce(states, groups)

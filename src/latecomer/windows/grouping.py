@@ -67,11 +67,20 @@ class Groups(NamedTuple):
         return spread
 
 
-def pairs(size: int) -> Groups:
-    """The rows of two tables of this size, one after the other, each with its counterpart."""
-    order = np.empty(2 * size, dtype=np.int64)
-    order[0::2], order[1::2] = np.arange(size), np.arange(size, 2 * size)
-    return Groups(order, np.arange(0, 2 * size, 2))
+class Pairs(Groups):
+    """The rows of two tables of one size, one after the other, each with its counterpart."""
+
+    @classmethod
+    def of(cls, size: int) -> Pairs:
+        """Pairs of rows of two tables of this size."""
+        order = np.empty(2 * size, dtype=np.int64)
+        order[0::2], order[1::2] = np.arange(size), np.arange(size, 2 * size)
+        return cls(order, np.arange(0, 2 * size, 2))
+
+    def reduce(self, how: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        half = len(self)
+        reduced: npt.NDArray[Any] = how(values[:half], values[half:])
+        return reduced
 
 
 def group_rows(columns: Sequence[pa.Array | Int64s]) -> Groups:
