@@ -1,0 +1,80 @@
+"""Windows over slices: however the slices come, the same windows, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from latecomer.chunks import ChunkStore
+from latecomer.windows import First, Last, Sum, Window
+from latecomer.windows.folding import SLICE, Folding, slices_of
+from latecomer.windows.slices import window_results
+from latecomer.windows.slide import Slider
+
+SLICE_US = 10
+FOLDING = Folding(("key",), (Sum("value"), First("value"), Last("value")))
+Results = dict[tuple[int, int], tuple[float, ...]]
+
+
+def closed_slices(seed: int, count: int, keys: int, gap: int) -> pa.RecordBatch:
+    """Partial results of slices of which some keys, and whole stretches, are missing."""
+    rng = np.random.default_rng(seed)
+    number, key = np.divmod(np.arange(count * keys), keys)
+    there = np.flatnonzero((rng.random(len(number)) < 0.7) & ((number < count // 2) | (number >= count // 2 + gap)))
+    rows = {
+        "ts": pa.array(number[there] * SLICE_US - 70, pa.timestamp("us", "UTC")),
+        "key": pa.array(key[there]),
+        "value": pa.array(rng.normal(size=len(there)) * 10.0 ** rng.integers(-8, 8, len(there))),
+    }
+    return FOLDING.partials(pa.RecordBatch.from_pydict(rows), "ts", SLICE_US)[0][1]
+
+
+def slide(table: pa.RecordBatch, window: Window, stops: list[int]) -> Results:
+    """The windows that slices complete, closed in steps up to each of these numbers."""
+    store, found, done = ChunkStore(), Results(), 0
+    for last in stops:
+        cut = int(np.searchsorted(slices_of(table), last * SLICE_US, side="right"))
+        part = table.slice(done, cut - done) if cut > done else None
+        windows = Slider(FOLDING, window, store, 0).close(part, last)
+        done, store = cut, ChunkStore.restore(store.snapshot())
+        if windows is not None:
+            merged = FOLDING.reduced(windows, FOLDING.groups(windows, (SLICE,)))
+            for start, _, key, *values in zip(*window_results(FOLDING, window, merged).columns, strict=True):
+                place = (start.value // SLICE_US, key.as_py())
+                assert place not in found, "a window was given twice"
+                found[place] = tuple(value.as_py() for value in values)
+    return found
+
+
+def one_by_one(table: pa.RecordBatch, window: Window) -> Results:
+    """Which windows there are, and the first and last of each, from its slices."""
+    found: dict[tuple[int, int], list[tuple[float, ...]]] = {}
+    results = [column.to_pylist() for column in FOLDING.results(table)]
+    numbers = (slices_of(table) // SLICE_US).tolist()
+    for number, key, *values in zip(numbers, table.column("key").to_pylist(), *results, strict=True):
+        for start in range(number - window.slices + 1, number + 1):
+            if start % window.step == 0:
+                found.setdefault((start, key), []).append(tuple(values))
+    return {place: (0.0, parts[0][1], parts[-1][2]) for place, parts in found.items()}
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 40),
+    gap=st.integers(0, 15),
+    shape=st.sampled_from([(2, 1), (3, 1), (3, 2), (7, 1), (7, 3), (24, 1), (60, 7)]),
+    cuts=st.lists(st.integers(-10, 45), max_size=12),
+)
+def test_however_slices_come_the_windows_are_the_same(
+    seed: int, count: int, gap: int, shape: tuple[int, int], cuts: list[int]
+) -> None:
+    size, advance = (number * SLICE_US for number in shape)
+    window, table = Window(f"{size} us", f"{advance} us"), closed_slices(seed, count, 3, gap)
+    assert (window.slice_us, window.slices) == (SLICE_US, shape[0])
+    at_once = slide(table, window, [1000])
+    assert slide(table, window, [*sorted(set(cuts)), 1000]) == at_once
+    assert slide(table, window, [*range(-10, 45), 1000]) == at_once
+    assert {place: (0.0, *values[1:]) for place, values in at_once.items()} == one_by_one(table, window)
