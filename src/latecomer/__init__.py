@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from latecomer.impatience import ImpatienceSorter, Ordered, Released, Reorder, Tiers
     from latecomer.report import to_html
     from latecomer.spark.asked import Aggregated, App
-    from latecomer.spark.counters import read_counters
+    from latecomer.spark.counters import final_through, read_counters
     from latecomer.spark.disordered import Events, disordered
     from latecomer.spark.generating import preset_frame
     from latecomer.spark.playback import playback, register_playback
@@ -98,6 +98,7 @@ __all__ = [
     "count_distinct",
     "custom",
     "disordered",
+    "final_through",
     "first",
     "generate",
     "generate_preset",
@@ -160,6 +161,7 @@ _HOMES = {
     "count_distinct": "windows:CountDistinct",
     "custom": "windows:Custom",
     "disordered": "spark.disordered",
+    "final_through": "spark.counters",
     "first": "windows:First",
     "generate": "experiments.disorder",
     "generate_preset": "experiments.disorder",

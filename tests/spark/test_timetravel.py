@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -125,6 +126,8 @@ def test_alerts_are_repaired_and_a_restart_in_the_middle_changes_nothing(spark: 
 
     counters = lc.read_counters(query.lastProgress)
     assert counters is not None
+    through_us = counters["mark_us"] - settings.bound_us - 1
+    assert lc.final_through(query.lastProgress) == datetime.fromtimestamp(0, UTC) + timedelta(microseconds=through_us)
     passed_us = counters["mark_us"] - settings.reach.us
     expected = _sorted_run(readings, _refused(late))
     assert _standing(given) == Counter({alert: n for alert, n in expected.items() if alert[0] <= passed_us})

@@ -231,8 +231,26 @@ def test_a_step_that_changes_times_stops_the_query(by_us: int, first: bool) -> N
         [("window_start", TIMES), ("window_end", TIMES), *USER.remove(0).remove(1), ("count", pa.int64())]
     )
     app = Chain(Step(moved, USER, "moving"), COUNTS) if first else Chain(COUNTS, Step(moved, results, "moving"))
-    with pytest.raises(InputError, match="step moving must leave times as they are; got 'rows at other times'; change"):
+    with pytest.raises(InputError, match="step moving must leave times and keys as they are; got 'rows at other times"):
         Travel(travel(app)).push(*ROWS)
+
+
+def test_a_step_that_changes_keys_stops_the_query() -> None:
+    """Replays follow one key at a time; which of its columns is changed does not matter."""
+
+    def renamed(rows: pa.RecordBatch) -> pa.RecordBatch:
+        place = rows.schema.get_field_index("meter")
+        return rows.set_column(place, rows.schema.field(place), pa.array(["all"] * rows.num_rows, pa.large_string()))
+
+    with pytest.raises(InputError, match=r"step renaming must leave times and keys as they are; got .* other keys"):
+        Travel(travel(Chain(Step(renamed, USER, "renaming"), COUNTS))).push(*ROWS)
+
+
+def test_a_step_may_leave_rows_out_and_put_others_beside_them() -> None:
+    def some(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.concat_batches([rows.slice(1, 1), rows.slice(1, 1), rows.slice(1)])
+
+    assert Travel(travel(Chain(Step(some, USER), COUNTS))).push(*ROWS)
 
 
 def test_more_than_max_held_stops_the_query() -> None:

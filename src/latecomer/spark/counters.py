@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from latecomer.events import NEVER_US
+from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.spark.frames import COUNTERS, LARGEST, SUMMED
 
 METRIC = "latecomer"
@@ -39,6 +40,20 @@ def read_counters(progress: Any) -> dict[str, int] | None:
         names = [column["name"] for column in values["schema"]["fields"]]
         values = dict(zip(names, values["values"], strict=True))
     return {name: int(values[name]) for name in COUNTERS}
+
+
+def final_through(progress: Any) -> datetime | None:
+    """The time up to which the answers of a query are final, as one of its progress events says; None before any is.
+
+    Results made of events up to this time only, of whatever key, will not change any more; the largest time there is
+    when all sources have ended.
+    """
+    counters = read_counters(progress)
+    if counters is None or counters["punctuation_us"] == NEVER_US:
+        return None
+    if counters["punctuation_us"] == FOREVER_US:
+        return datetime.max.replace(tzinfo=UTC)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=counters["punctuation_us"])
 
 
 def total(counters: list[dict[str, int]]) -> dict[str, int]:

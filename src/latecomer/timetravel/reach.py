@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import lcm
 
-import numpy as np
 import pyarrow as pa
 
+from latecomer.codec import widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Layout, int64_view
 from latecomer.windows.aggregates import Mean, Sum, Variance
 from latecomer.windows.collected import Custom
+from latecomer.windows.grouping import group_rows
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
 from latecomer.windows.window import Window
 
@@ -95,30 +96,37 @@ def parts_of(operator: Operator) -> Iterator[Operator]:
         yield operator
 
 
-def with_fixed_times(operator: Operator, layout: Layout) -> Operator:
-    """The application, but for steps that give a row at a time at which they were given none: those stop it."""
+def with_fixed_steps(operator: Operator, layout: Layout) -> Operator:
+    """The application, but for steps that give a row at a time, or of a key, that they were not given: those stop it.
+
+    A replay knows only the events of one key around one time.
+    """
     parts = []
     for each in parts_of(operator):
-        parts.append(_with_fixed_times(each, layout.time) if isinstance(each, Step) else each)
+        parts.append(_with_fixed_rows(each, layout) if isinstance(each, Step) else each)
         layout = each.layout_after(layout)
     return Chain(*parts) if isinstance(operator, Chain) else parts[0]
 
 
-def _with_fixed_times(step: Step, time: str) -> Step:
+def _with_fixed_rows(step: Step, layout: Layout) -> Step:
     def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
         given = step.function(rows)
-        if isinstance(given, pa.RecordBatch) and time in given.schema.names:
-            _check_same_times(rows.column(time), given.column(time), f"step {step.name}")
+        if isinstance(given, pa.RecordBatch) and {layout.time, *layout.key} <= set(given.schema.names):
+            _check_fixed(rows, given, layout, f"step {step.name}")
         return given
 
     return replace(step, function=checked)
 
 
-def _check_same_times(before: pa.Array, after: pa.Array, where: str) -> None:
-    """Refuse times that were not there before; what are no times at all, the step itself refuses."""
-    if len(after) and after.type == before.type and after.null_count == 0:
-        before_us, after_us = int64_view(before), int64_view(after)
-        place = np.minimum(np.searchsorted(before_us, after_us), len(before_us) - 1)
-        if bool((before_us[place] != after_us).any()):
-            advice = "change times before the application"
-            raise InputError(must(where, "leave times as they are", "rows at other times", advice))
+def _check_fixed(rows: pa.RecordBatch, given: pa.RecordBatch, layout: Layout, where: str) -> None:
+    """Refuse rows that have no counterpart among those before; other columns or types, the step itself refuses."""
+    names = [layout.time, *layout.key]
+    before, after = (widened(each.select(names)) for each in (rows, given))
+    if after.num_rows == 0 or after.schema.types != before.schema.types or after.column(0).null_count:
+        return
+    together = pa.concat_batches([before, after.cast(before.schema)])
+    groups = group_rows([int64_view(together.column(0)), *together.columns[1:]])
+    if bool((groups.firsts >= before.num_rows).any()):
+        advice = "change times and keys before the application"
+        got = "rows at other times or of other keys"
+        raise InputError(must(where, "leave times and keys as they are", got, advice))
