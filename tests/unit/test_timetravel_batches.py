@@ -49,7 +49,8 @@ def test_what_waits_at_the_end_is_replayed_and_final_where_its_hole_is_full() ->
     travel = Travel(TimeTravel(SUMS, "1 ms", EVERY_5))
     travel.push(*regular(20, end=50), (50, 20, "a", 7))
     replayed = [output for output in travel.finish() if output.pane == "revised"]
-    assert standing(replayed[1:], "window_start", "sum_value") == [(15, 8), (20, 8)]
+    given = [(start_us, total) for start_us, total, change in told(replayed, "window_start", "sum_value") if change > 0]
+    assert given == [(15, 8), (20, 8)]
     assert {output.final for output in replayed} == {True}
 
 
@@ -145,8 +146,8 @@ def test_an_idle_stream_gives_its_results_up_to_the_mark_and_is_repaired_still()
     assert [row[1:] for row in told(outputs, "window_start", "sum_value", "meter") if row[0] == 10] == [
         (1, "a", 1),
         (1, "a", -1),
-        (5, "b", 1),
         (8, "a", 1),
+        (5, "b", 1),
     ]
     assert refused(outputs) == [(19, 9, "no_hole")]
     assert standing([*outputs, *idle.finish()], "window_start", "meter", "sum_value") == right

@@ -1,8 +1,9 @@
-"""What a replay changes: its results against those that were last given, context by context.
+"""What replays change: their results against those that were last given, context by context.
 
 Results that were given and may change still are standing. A replay says anew what stands in the stretch that its late
-events touch: what is equal stays, what is missing is voided, what is new is given. Contexts of one key follow each
-other; those of different keys are compared together.
+events touch: what is equal stays, what is missing is voided, what is new is given. So every point, a key and a time,
+has versions: what stood before, and what each context that touches it says, in order. Each is compared with the one
+before it, all points and all versions at a time.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
-from latecomer.timetravel.replay import Contexts, Results, touched_by
+from latecomer.timetravel.replay import Contexts, Results, find_stretches
 from latecomer.windows.grouping import group_rows
 
 GIVEN, VOID = 1, -1
@@ -39,106 +41,122 @@ class Standing:
         return Standing(rows, key, start_us)
 
 
-class Change(NamedTuple):
-    """Results given or void by a replay, and the context of each."""
+class Changes(NamedTuple):
+    """Results that replays gave or voided, those of one point in order, with the context and the change of each."""
 
     results: Standing
     context: Int64s
-    change: int
+    change: npt.NDArray[np.int8]
 
 
 class Revised(NamedTuple):
-    """What replays changed: changes in order, what stands after them, and how many results were given once more."""
+    """What replays changed, what stands after them, and how many results were given once more."""
 
-    changes: list[Change]
+    changes: Changes
     standing: Standing
     kept: Bools  # which of those that stood before stand still
     duplicates: int
 
 
+class _Versions(NamedTuple):
+    """Per row the number of its version, 0 being what stood before, that of the last, and the contexts that touch it.
+
+    Those are `contexts[first:first + last]`, in order.
+    """
+
+    number: Int64s
+    first: Int64s
+    last: Int64s
+    contexts: Int64s
+
+
 def revise(standing: Standing, contexts: Contexts, results: Results | None, reach_us: int) -> Revised:
     """Compare replays with what stands, and say what changes."""
-    before = len(standing.key)
-    alive = np.ones(before, dtype=np.bool_)
-    changes: list[Change] = []
-    duplicates = 0
-    for chosen in _rounds(contexts.key):
-        of_key = np.full(int(contexts.key.max()) + 1, -1)
-        of_key[contexts.key[chosen]] = chosen
-        old = _seen(standing, alive, contexts, of_key, reach_us)
-        new = _of(results, contexts, chosen)
-        voided, given, same = _compare(standing.rows, old, new)
-        duplicates += same
-        if len(voided):
-            void = standing.take(old[voided])
-            changes.append(Change(void, of_key[void.key], VOID))
-        if new is not None:
-            fresh = Standing(new.rows, contexts.key[new.context], new.start_us)
-            if len(given):
-                changes.append(Change(fresh.take(given), new.context[given], GIVEN))
-            standing = standing.joined(fresh)
-            alive = np.append(alive, np.ones(len(fresh.key), dtype=np.bool_))
-        alive[old] = False
-    return Revised(changes, standing.take(np.flatnonzero(alive)), alive[:before], duplicates)
+    before, context = len(standing.key), np.full(len(standing.key), -1)
+    if results is not None:
+        fresh = Standing(results.rows, contexts.key[results.context], results.start_us)
+        standing, context = standing.joined(fresh), np.append(context, results.context)
+    versions = _versions(standing, context, contexts, reach_us)
+    chosen = np.flatnonzero(versions.last)
+    given, void = np.zeros(len(context), dtype=np.bool_), np.zeros(len(context), dtype=np.bool_)
+    given[chosen], void[chosen] = _differing(take_rows(standing.rows, chosen), versions, chosen)
+    voided, added = np.flatnonzero(void), np.flatnonzero(given)
+    by = versions.contexts[versions.first[voided] + versions.number[voided]]  # that of the next version
+    stands = versions.number == versions.last
+    duplicates = len(context) - before - len(added)
+    changes = _in_order(standing, (voided, by, VOID), (added, context[added], GIVEN))
+    return Revised(changes, standing.take(np.flatnonzero(stands)), stands[:before], duplicates)
 
 
-def repeat(contexts: Contexts, results: Results | None) -> list[Change]:
+def repeat(contexts: Contexts, results: Results | None) -> Changes | None:
     """Every result of a replay, given again: the paper's way."""
-    rounds = (_of(results, contexts, chosen) for chosen in _rounds(contexts.key))
-    return [
-        Change(Standing(new.rows, contexts.key[new.context], new.start_us), new.context, GIVEN)
-        for new in rounds
-        if new is not None
-    ]
-
-
-def _rounds(key: Int64s) -> list[Int64s]:
-    """Contexts, so that each round has at most one of a key, in order."""
-    if len(key) == 0:
-        return []
-    order = np.argsort(key, kind="stable")
-    ranked = key[order]
-    first = np.flatnonzero(np.diff(ranked, prepend=ranked[0] - 1))
-    number = np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
-    rank = np.empty(len(key), dtype=np.int64)
-    rank[order] = number
-    return [np.flatnonzero(rank == each) for each in range(int(rank.max()) + 1)]
-
-
-def _seen(standing: Standing, alive: Bools, contexts: Contexts, of_key: Int64s, reach_us: int) -> Int64s:
-    """The places of standing results that the contexts of a round speak of."""
-    known = np.flatnonzero(alive & (standing.key < len(of_key)))
-    known = known[of_key[standing.key[known]] >= 0]
-    return known[touched_by(contexts, of_key[standing.key[known]], standing.start_us[known], reach_us)]
-
-
-def _of(results: Results | None, contexts: Contexts, chosen: Int64s) -> Results | None:
-    """The results of some contexts."""
     if results is None:
         return None
-    wanted = np.zeros(len(contexts), dtype=np.bool_)
-    wanted[chosen] = True
-    places = np.flatnonzero(wanted[results.context])
-    if len(places) == 0:
-        return None
-    return Results(take_rows(results.rows, places), results.context[places], results.start_us[places])
+    standing = Standing(results.rows, contexts.key[results.context], results.start_us)
+    return _in_order(standing, (np.arange(len(results.context)), results.context, GIVEN))
 
 
-def _compare(rows: pa.RecordBatch, old: Int64s, new: Results | None) -> tuple[Int64s, Int64s, int]:
-    """Which of the old results are void, which of the new ones are given, and how many are equal."""
-    fresh = 0 if new is None else len(new.context)
-    if fresh == 0 or len(old) == 0:
-        return np.arange(len(old)), np.arange(fresh), 0
-    assert new is not None
-    both = concat_rows([take_rows(rows, old), new.rows])
-    groups = group_rows(list(both.columns))
-    is_new = groups.order >= len(old)
-    first = np.repeat(groups.starts, groups.sizes)
-    news: Int64s = np.cumsum(is_new) - is_new  # how many new ones stand before, in all
-    news_before: Int64s = news - news[first]
-    olds_before = np.arange(len(is_new)) - first - news_before
-    news_of = np.repeat(np.add.reduceat(is_new.astype(np.int64), groups.starts), groups.sizes)
-    olds_of = np.repeat(groups.sizes, groups.sizes) - news_of
-    voided = np.sort(groups.order[~is_new & (olds_before >= news_of)])
-    given = np.sort(groups.order[is_new & (news_before >= olds_of)]) - len(old)
-    return voided, given, len(old) - len(voided)
+def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us: int) -> _Versions:
+    """The versions of all points of keys that were replayed; of other results there is one."""
+    number, first, last = (np.zeros(len(context), dtype=np.int64) for _ in range(3))
+    replayed = np.zeros(int(max(standing.key.max(initial=0), contexts.key.max(initial=0))) + 1, dtype=np.bool_)
+    replayed[contexts.key] = True
+    rows = np.flatnonzero(replayed[standing.key])
+    rows = rows[np.lexsort((standing.start_us[rows], standing.key[rows]))]
+    key, start_us = standing.key[rows], standing.start_us[rows]
+    new = np.ones(len(rows), dtype=np.bool_)
+    new[1:] = (key[1:] != key[:-1]) | (start_us[1:] != start_us[:-1])
+    point = np.cumsum(new) - 1
+    touching = _touching(key[new], start_us[new], contexts, reach_us)
+    touched, by = np.divmod(touching, max(len(contexts), 1))
+    first[rows] = np.searchsorted(touched, point)
+    last[rows] = np.searchsorted(touched, point, side="right") - first[rows]
+    said = context[rows] >= 0
+    place = np.searchsorted(touching, point[said] * len(contexts) + context[rows[said]])
+    number[rows[said]] = place - first[rows[said]] + 1
+    return _Versions(number, first, last, by)
+
+
+def _touching(key: Int64s, start_us: Int64s, contexts: Contexts, reach_us: int) -> Int64s:
+    """Which points, in the order of keys and times, which contexts say anew: point * contexts + context, in order."""
+    owner = np.repeat(np.arange(len(contexts)), np.diff(contexts.starts))
+    first, stop = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
+    find_stretches(key, start_us, contexts.key[owner], contexts.late_us - (reach_us - 1), first)
+    find_stretches(key, start_us, contexts.key[owner], contexts.late_us + 1, stop)
+    sizes = stop - first
+    context = np.repeat(owner, sizes)
+    point = np.arange(len(context)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
+    passed = start_us[point] <= contexts.passed_us[context]
+    touching: Int64s = np.unique(point[passed] * len(contexts) + context[passed])
+    return touching
+
+
+def _differing(rows: pa.RecordBatch, versions: _Versions, chosen: Int64s) -> tuple[Bools, Bools]:
+    """Of rows of points that were replayed: which the version before does not have, and which the next does not."""
+    if len(chosen) == 0:
+        return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+    groups = group_rows(list(rows.columns))
+    number, last = versions.number[chosen], versions.last[chosen]
+    most = int(last.max()) + 2
+    code = groups.spread(np.arange(len(groups))) * most + number  # of equal rows in one version
+    codes, inverse, sizes = np.unique(code, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    nth = np.empty(len(code), dtype=np.int64)
+    nth[order] = np.arange(len(code)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    given = (number > 0) & (nth >= _count_of(code - 1, codes, sizes))
+    void = (number < last) & (nth >= _count_of(code + 1, codes, sizes))
+    return given, void
+
+
+def _count_of(code: Int64s, codes: Int64s, sizes: Int64s) -> Int64s:
+    place = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+    counts: Int64s = np.where(codes[place] == code, sizes[place], 0)
+    return counts
+
+
+def _in_order(standing: Standing, *parts: tuple[Int64s, Int64s, int]) -> Changes:
+    """Rows by their contexts, and of each in the order of these parts."""
+    rows, context = (np.concatenate([part[each] for part in parts]) for each in (0, 1))
+    change = np.repeat(np.array([part[2] for part in parts], dtype=np.int8), [len(part[0]) for part in parts])
+    order = np.argsort(context, kind="stable")
+    return Changes(standing.take(rows[order]), context[order], change[order])

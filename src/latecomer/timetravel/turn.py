@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.contract import LATENESS, Lane, Output, Pane, late
@@ -17,13 +18,14 @@ from latecomer.timetravel.kept import FIRE, FIRED, LATE, RECENT, ROLE, Kept
 from latecomer.timetravel.numbering import Tables
 from latecomer.timetravel.past import Past
 from latecomer.timetravel.replay import Contexts, Replica, Results, find_stretches, unite
-from latecomer.timetravel.revising import Change, Standing, repeat, revise
+from latecomer.timetravel.revising import Changes, Standing, repeat, revise
 
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
 
 NO_HOLE = "no_hole"
 _END_TICK = FOREVER_US - 1
+
 _ANY_HOLE = -2  # a moment at which no hole is full
 _AT_LAST = FOREVER_US - 1  # a moment after all others
 
@@ -178,11 +180,13 @@ class Turn:
         undecided = past.latest(standing.key, tick) < standing.start_us + self._reach.us
         return ~final | _any_within(waiting, standing.key, standing.start_us, self._reach.us), undecided
 
-    def _changes(self, changes: list[Change], contexts: Contexts, past: Past, ticks: Ticks) -> Iterator[Output]:
-        for results, context, change in changes:
-            tick, moment, at_once = contexts.tick[context], contexts.moment[context], contexts.at_once[context]
-            final = past.final(results.key, results.start_us, tick, moment, at_once, ticks)
-            yield from _told(results.rows, change, Pane.REVISED, final)
+    def _changes(self, changes: Changes | None, contexts: Contexts, past: Past, ticks: Ticks) -> Iterator[Output]:
+        if changes is None or len(changes.context) == 0:
+            return
+        results, context, change = changes
+        tick, moment, at_once = contexts.tick[context], contexts.moment[context], contexts.at_once[context]
+        final = past.final(results.key, results.start_us, tick, moment, at_once, ticks)
+        yield from _told(results.rows, change, Pane.REVISED, final)
 
     def _keep_waiting(self, rows: pa.RecordBatch | None, firing: Firing, wait_on: Bools) -> None:
         if rows is None:
@@ -232,10 +236,15 @@ def _standing(tables: Tables, name: str, time: str) -> Standing:
     return Standing(rows, tables.key(name), tables.column(name, time))
 
 
-def _told(rows: pa.RecordBatch, change: int | None, pane: Pane, final: Bools) -> Iterator[Output]:
-    """Results, those that are final apart from the others."""
-    for chosen, is_final in ((final, True), (~final, False)):
+def _told(rows: pa.RecordBatch, change: npt.NDArray[np.int8] | None, pane: Pane, final: Bools) -> Iterator[Output]:
+    """Results, those that are final after the others: of one point, they come last."""
+    for chosen, is_final in ((~final, False), (final, True)):
         if chosen.any():
-            some = rows if chosen.all() else take_rows(rows, np.flatnonzero(chosen))
-            changes = None if change is None else np.full(some.num_rows, change, dtype=np.int8)
-            yield Output(Lane.DOWN, some, changes, pane, is_final)
+            places = np.flatnonzero(chosen)
+            yield Output(
+                Lane.DOWN,
+                rows if chosen.all() else take_rows(rows, places),
+                None if change is None else change[places],
+                pane,
+                is_final,
+            )
