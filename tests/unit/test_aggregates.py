@@ -1,13 +1,10 @@
-"""Every aggregate against an obvious twin, the law that parts can be merged, and the grouping of rows."""
+"""Every aggregate against an obvious twin, and the law that parts can be merged."""
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -32,48 +29,28 @@ from latecomer.windows.aggregates import (
 )
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
-from latecomer.windows.folding import FRESH, SLICE, Folding
-from latecomer.windows.grouping import Groups, group_rows
+from latecomer.windows.grouping import group_rows
+from tests.unit.values import (
+    NAN,
+    NUMBERS,
+    SCHEMA,
+    VALUES,
+    column,
+    distinct,
+    ints,
+    letters,
+    most_frequent,
+    rank,
+    same,
+)
 
 Event = tuple[int, Any]  # time and value
 Row = tuple[int, int, Any, int]  # group, time, value, part
-NAN = float("nan")
-
-eighths = st.integers(-64, 64).map(lambda number: number / 8) | st.sampled_from([-0.0, 0.0, NAN])
-letters = st.text("abc", max_size=2)
-VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
-    pa.int64(): st.integers(-50, 50),
-    pa.int8(): st.integers(-128, 127),
-    pa.float64(): eighths,
-    pa.float32(): eighths,
-    pa.uint64(): st.integers(0, 2**64 - 1),
-    pa.string(): letters,
-    pa.binary(): letters.map(str.encode),
-    pa.bool_(): st.booleans(),
-    pa.date32(): st.dates(dt.date(1960, 1, 1), dt.date(1980, 1, 1)),
-    pa.timestamp("us", "UTC"): st.datetimes(dt.datetime(2020, 1, 1), timezones=st.just(dt.UTC)),
-    pa.decimal128(6, 2): st.integers(-999, 999).map(lambda cents: Decimal(cents).scaleb(-2)),
-}
-NUMBERS = [pa.int64(), pa.int8(), pa.float64(), pa.float32()]
-NESTED = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
-SCHEMA = pa.schema([("s", pa.string()), ("n", NESTED)])
-nested = st.tuples(st.none() | st.integers(0, 2), st.lists(letters, max_size=2)).map(
-    lambda pair: dict(zip("ab", pair, strict=True))
-)
 
 
 def rows_of(kind: pa.DataType) -> st.SearchStrategy[list[Row]]:
     value = st.none() | VALUES[kind]
     return st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), value, st.integers(0, 2)), max_size=30)
-
-
-def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """An array in the middle of a longer one, so that its offset is not zero."""
-    return pa.array([None, *values, None], kind).slice(1, len(values))
-
-
-def ints(values: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.array(values, dtype=np.int64)
 
 
 def whole(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tuple[list[int], States]:
@@ -96,31 +73,9 @@ def in_parts(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tu
     return keys[groups.firsts].tolist(), aggregate.reduce(states, groups)
 
 
-def same(value: Any) -> Any:
-    """The value in a form in which NaN equals NaN."""
-    if isinstance(value, list):
-        return [same(item) for item in value]
-    if isinstance(value, dict):
-        return {name: same(item) for name, item in value.items()}
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
-
-
 def results(aggregate: Aggregate, found: tuple[list[int], States]) -> dict[int, Any]:
     keys, states = found
     return dict(zip(keys, same(aggregate.result(states).to_pylist()), strict=True))
-
-
-def rank(value: Any) -> tuple[Any, ...]:
-    """Sort key of the total order of values: nulls last, NaN after numbers, -0.0 before 0.0."""
-    if value is None:
-        return (2,)
-    if isinstance(value, float):
-        return (1,) if math.isnan(value) else (0, value, math.copysign(1, value))
-    return (0, value)
-
-
-def distinct(values: list[Any]) -> Counter[Any]:
-    return Counter("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
 
 def mean(values: list[Any]) -> float | None:
@@ -141,13 +96,6 @@ def median(values: list[Any], q: float = 0.5) -> float | None:
     place = q * (len(ordered) - 1)
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
     return float(low if low == high else (math.ceil(place) - place) * low + (place - math.floor(place)) * high)
-
-
-def most_frequent(values: list[Any]) -> list[dict[str, Any]]:
-    def before(item: tuple[Any, int]) -> tuple[Any, ...]:
-        return (-item[1], *rank(NAN if item[0] == "NaN" else item[0]))
-
-    return [{"value": value, "count": count} for value, count in sorted(distinct(values).items(), key=before)[:2]]
 
 
 def values_of(events: list[Event]) -> list[Any]:
@@ -372,101 +320,3 @@ def test_window_function_sees_its_columns_in_order_of_time() -> None:
 def test_what_cannot_be_computed_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
-
-
-KEYS: dict[pa.DataType, st.SearchStrategy[Any]] = {
-    **VALUES,
-    pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3),
-    pa.large_string(): letters,
-    NESTED: nested,
-}
-
-
-@settings(max_examples=150)
-@given(kinds=st.lists(st.sampled_from(list(KEYS)), min_size=1, max_size=4), size=st.integers(0, 30), data=st.data())
-def test_groups_are_those_of_a_dict(kinds: list[pa.DataType], size: int, data: st.DataObject) -> None:
-    few = [data.draw(st.lists(KEYS[kind], min_size=1, max_size=4)) for kind in kinds]
-    optional = [values + [None] * data.draw(st.integers(0, 1)) for values in few]
-    columns = [data.draw(st.lists(st.sampled_from(values), min_size=size, max_size=size)) for values in optional]
-    wanted: dict[str, list[int]] = {}
-    for position, row in enumerate(zip(*columns, strict=True)):
-        key = repr([value or 0.0 if isinstance(value, float) else value for value in row])
-        wanted.setdefault(key, []).append(position)
-    groups = group_rows([column(values, kind) for values, kind in zip(columns, kinds, strict=True)])
-    found = [part.tolist() for part in np.split(groups.order, groups.starts[1:])] if size else []
-    assert sorted(found) == sorted(wanted.values())
-    assert groups.sizes.tolist() == [len(part) for part in found]
-    assert [groups.firsts.tolist(), groups.lasts.tolist()] == [[part[place] for part in found] for place in (0, -1)]
-
-
-@given(first=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3), min_size=1, max_size=30), data=st.data())
-def test_groups_are_in_the_order_of_whole_numbers(first: list[int], data: st.DataObject) -> None:
-    second = data.draw(st.lists(letters, min_size=len(first), max_size=len(first)))
-    groups: Groups = group_rows([ints(first), pa.array(second)])
-    ordered = ints(first)[groups.firsts].tolist()
-    assert ordered == sorted(ordered)
-
-
-def test_zeros_and_nans_inside_keys_are_one_key() -> None:
-    kind = pa.struct([("a", pa.float64()), ("b", pa.list_(pa.float32()))])
-    keys = [{"a": 0.0, "b": [-0.0]}, {"a": -0.0, "b": [0.0]}, {"a": NAN, "b": [-NAN]}, {"a": -NAN, "b": [NAN]}, None]
-    groups = group_rows([pa.array(keys, kind)])
-    assert sorted(part.tolist() for part in np.split(groups.order, groups.starts[1:])) == [[0, 1], [2, 3], [4]]
-    rows = pa.RecordBatch.from_arrays([pa.array(ints([1, 2])), pa.array(keys[1::-1], kind)], names=["ts", "key"])
-    table = Folding(("key",), (Count(),)).partials(rows, "ts", 10)[0][1]
-    assert str(table.column("key").to_pylist()) == "[{'a': 0.0, 'b': [0.0]}]"
-    flat = pa.RecordBatch.from_pydict({"ts": ints([1, 2]), "key": [-0.0, 0.0]})
-    assert str(Folding(("key",), (Count(),)).partials(flat, "ts", 10)[0][1].column("key").to_pylist()) == "[0.0]"
-
-
-FOLDING = Folding(("key",), (Sum("value"), TopK("value", 2)))
-TEXT, FLOATS = ["a", "b", None], [NAN, -0.0, 1.5]
-
-
-def partial_results(keys: Sequence[Any], start_us: int, fresh: Sequence[int] = (1, 1, 1)) -> pa.RecordBatch:
-    """A table of partial results: a row per key, with the values 1, 2 and 4."""
-    rows = {"ts": ints([start_us] * 3), "key": pa.array(keys), "value": ints([1, 2, 4])}
-    table = FOLDING.partials(pa.RecordBatch.from_pydict(rows), "ts", 10)[0][1]
-    place, marks = table.schema.get_field_index(FRESH), pa.array(fresh, pa.int8())
-    return table.set_column(place, table.schema.field(place), marks)
-
-
-@pytest.mark.parametrize(
-    ("keys", "others", "fresh", "fast"),
-    [
-        (TEXT, TEXT, (1, 1, 1), True),
-        (TEXT, TEXT, (1, 0, 1), False),
-        (TEXT, ["a", "c", "b"], (1, 1, 1), False),
-        (TEXT, ["b", "a", None], (1, 1, 1), False),
-        (FLOATS, [-NAN, 0.0, 1.5], (1, 1, 1), None),
-        (FLOATS, [0.0, NAN, 1.5], (1, 1, 1), None),
-    ],
-)
-def test_tables_with_the_same_keys_row_by_row_merge_as_any_others(
-    keys: list[Any], others: list[Any], fresh: tuple[int, ...], fast: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those are merged without looking for equal keys; NaN may go either way."""
-    tables = [partial_results(keys, 5), partial_results(others, 7, fresh)]
-    looked: list[object] = []
-    find = Folding.groups
-
-    def counted(self: Folding, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
-        looked.append(by)
-        return find(self, table, by)
-
-    monkeypatch.setattr(Folding, "groups", counted)
-    merged = FOLDING.merge_two(*tables)
-    assert fast is None or fast == (not looked)
-    wanted: dict[str, list[int]] = {}
-    for table in tables:
-        for key, mark, value in zip(*_key_columns(table), FOLDING.results(table)[0].to_pylist(), strict=True):
-            wanted.setdefault(repr((same(key), mark)), []).append(value)
-    sums, tops = (column.to_pylist() for column in FOLDING.results(merged))
-    places = [repr((same(key), mark)) for key, mark in zip(*_key_columns(merged), strict=True)]
-    assert dict(zip(places, sums, strict=True)) == {place: sum(values) for place, values in wanted.items()}
-    assert dict(zip(places, tops, strict=True)) == {place: most_frequent(values) for place, values in wanted.items()}
-    assert set(merged.column(SLICE).to_pylist()) == {0}
-
-
-def _key_columns(table: pa.RecordBatch) -> tuple[list[Any], list[int]]:
-    return table.column("key").to_pylist(), table.column(FRESH).to_pylist()
