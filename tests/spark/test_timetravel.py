@@ -162,6 +162,17 @@ def test_a_batch_is_repaired_to_the_end(spark: SparkSession, tmp_path: Path) -> 
     assert result.late.columns == [*COLUMNS, "lateness_us", "reason"]
 
 
+def test_without_retraction_nothing_is_void_and_nothing_omitted(spark: SparkSession, tmp_path: Path) -> None:
+    readings = _readings()
+    result = _ask(_frame(spark, readings, tmp_path)).timetravel(BOUND, every="1 hour", retract=False)
+    result.write(tmp_path / "out", sinks={"changes": tmp_path / "changes"})
+    late, changes = (spark.read.parquet(str(tmp_path / path)) for path in ("out/late", "changes"))
+    assert changes.where("change < 0").count() == 0
+    assert changes.where("pane = 'revised'").count() > 0
+    given = {alert for alert, _ in _changes(changes)}
+    assert given >= set(_sorted_run(readings, _refused(late)))
+
+
 def test_spark_s_own_windows_give_the_same_alerts_in_the_end(spark: SparkSession, tmp_path: Path) -> None:
     readings = _readings()
     theirs = waiting(_frame(spark, readings, tmp_path)).selectExpr("*", "1 AS change")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from latecomer.events import FOREVER_US, NEVER_US
+from latecomer.progress import Timeline
 from latecomer.timetravel import Period, TimeTravel, Told
-from latecomer.windows import Aggregation, Chain, Step, Sum, Window
+from latecomer.windows import Aggregation, Chain, Max, Step, Sum, Window
 from tests.unit.travels import TIMES, Row, Travel, refused, standing, told
 
 EVERY_5 = Period("5 us")
@@ -157,3 +160,37 @@ def test_an_idle_stream_gives_its_results_up_to_the_mark_and_is_repaired_still()
         (10, "a", 17) if row == (10, "a", 8) else (15, "a", 10) if row == (15, "a", 1) else row for row in right
     ]
     assert standing(busy, "window_start", "meter", "sum_value") == with_both
+
+
+@pytest.mark.parametrize("late", [30, 150])
+def test_contexts_that_do_not_fit_into_all_times_are_replayed_in_several_goes(late: int) -> None:
+    """Windows whose advances meet again after 1,493 years: some 48 contexts of a key take all times there are."""
+    sizes = (3607, 3613, 3617)
+    levels = [Aggregation(Window(f"{size} s"), (Max("value", named="value"),)) for size in sizes]
+    settings = TimeTravel(Chain(*levels), "400 days", Period("1 hour"), "eager")
+    hour_us, missing = 3_600_000_000, range(10, 10 + 12 * late, 12)
+    on_time: list[Row] = [(hour, hour * hour_us, "a", hour) for hour in range(12 * late + 40) if hour not in missing]
+    came: list[Row] = [(hour + 12 * late + 50, hour * hour_us, "a", hour) for hour in missing]
+    outputs = Travel(settings).all([*on_time, *came], [len(on_time)])
+    in_order = sorted([*on_time, *came], key=lambda row: int(row[1]))
+    expected = Travel(settings).all([(tick, *row[1:]) for tick, row in enumerate(in_order)])
+    assert standing(outputs, "window_start", "value") == standing(expected, "window_start", "value")
+
+
+def test_contexts_are_replayed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [*regular(*range(20, 100, 20), end=120), *((120, ts_us, "a", 7) for ts_us in range(20, 100, 20))]
+    whole = Travel(TimeTravel(SUMS, "1 ms", EVERY_5)).all(rows)
+    monkeypatch.setattr("latecomer.timetravel.replay.MOST_EVENTS", 3)
+    assert told(Travel(TimeTravel(SUMS, "1 ms", EVERY_5)).all(rows), "window_start", "sum_value") == told(
+        whole, "window_start", "sum_value"
+    )
+
+
+def test_answers_are_not_final_earlier_after_a_silence() -> None:
+    """The punctuation of a silent stream is its mark, but what is late within the bound is repaired still."""
+    settings = TimeTravel(SUMS, "1 ms", EVERY_5)
+    tick, mark = np.array([NEVER_US, 0, 100]), np.array([NEVER_US, 5_000, 5_000])
+    silent = Timeline(tick, mark, np.array([NEVER_US, NEVER_US, 5_000]))
+    assert settings.punctuation(silent) == 5_000 - 1_000 - 1
+    assert settings.punctuation(Timeline(tick, mark, np.array([NEVER_US, NEVER_US, FOREVER_US]))) == FOREVER_US
+    assert settings.punctuation(Timeline(tick[:1], mark[:1], mark[:1])) == NEVER_US

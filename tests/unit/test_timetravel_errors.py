@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from latecomer.errors import HeldError, InputError
-from latecomer.events import TICK_FIELD
+from latecomer.events import TICK_FIELD, Layout
 from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel, Told, holes_of
 from latecomer.windows import (
     Aggregate,
@@ -216,7 +216,9 @@ def test_a_window_function_may_read_the_time_if_it_says_what_repeats() -> None:
 
 
 def test_the_time_must_be_among_the_columns() -> None:
-    with pytest.raises(InputError, match="time must be among the columns; got 'only value'; select it as it is"):
+    with pytest.raises(
+        InputError, match="time must be among the columns, unchanged; got 'only value'; select it as it is"
+    ):
         travel().output(pa.schema([TICK_FIELD, ("value", pa.int64())]), LAYOUT)
 
 
@@ -227,10 +229,7 @@ def test_a_step_that_changes_times_stops_the_query(by_us: int, first: bool) -> N
         ts_us = pc.add(rows.column(0).cast(pa.int64()), by_us).cast(TIMES)
         return rows.set_column(0, rows.schema.field(0), ts_us)
 
-    results = pa.schema(
-        [("window_start", TIMES), ("window_end", TIMES), *USER.remove(0).remove(1), ("count", pa.int64())]
-    )
-    app = Chain(Step(moved, USER, "moving"), COUNTS) if first else Chain(COUNTS, Step(moved, results, "moving"))
+    app = Chain(Step(moved, USER, "moving"), COUNTS) if first else Chain(COUNTS, Step(moved, RESULTS, "moving"))
     with pytest.raises(InputError, match="step moving must leave times and keys as they are; got 'rows at other times"):
         Travel(travel(app)).push(*ROWS)
 
@@ -244,6 +243,87 @@ def test_a_step_that_changes_keys_stops_the_query() -> None:
 
     with pytest.raises(InputError, match=r"step renaming must leave times and keys as they are; got .* other keys"):
         Travel(travel(Chain(Step(renamed, USER, "renaming"), COUNTS))).push(*ROWS)
+
+
+RESULTS = pa.schema([("window_start", TIMES), ("window_end", TIMES), *USER.remove(0).remove(1), ("count", pa.int64())])
+
+
+def add_hour(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A value that depends on the hour of the day."""
+    return rows.append_column("hour", pc.hour(rows.column("window_start")))
+
+
+def late_hours(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Some rows, by the hour of the day."""
+    return rows.filter(pc.greater_equal(pc.hour(rows.column("window_start")), 9))
+
+
+def copy_end(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The end of the window, by another name."""
+    return rows.append_column("until", rows.column("window_end"))
+
+
+def copy_time(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The time of the event, by another name."""
+    return rows.append_column("seen", rows.column("ts"))
+
+
+HOURLY = Aggregation(Window("2 hours", "1 hour"), (Count(),))
+HOUR_US = 3_600_000_000
+HOURS: list[Row] = [(hour, hour * HOUR_US, "a", hour) for hour in range(8, 14)]
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        Chain(HOURLY, Step(add_hour, RESULTS.append(pa.field("hour", pa.int64())), "reading")),
+        Chain(HOURLY, Step(late_hours, RESULTS, "reading")),
+        Chain(HOURLY, Step(copy_end, RESULTS.append(pa.field("until", TIMES)), "reading")),
+        Chain(Step(copy_time, USER.append(pa.field("seen", TIMES)), "reading"), HOURLY),
+    ],
+)
+def test_a_step_that_reads_times_stops_the_query(app: Chain) -> None:
+    """Replays run at other times: what it gives there would be wrong."""
+    match = "step reading must give the same at other times, where replays run; .* say the periodicity, e.g. '1 day'"
+    with pytest.raises(InputError, match=match):
+        Travel(TimeTravel(app, "1 day", Period("1 hour"))).push(*HOURS)
+
+
+def test_a_step_may_read_what_repeats() -> None:
+    app = Chain(HOURLY, Step(add_hour, RESULTS.append(pa.field("hour", pa.int64())), "reading"))
+    settings = TimeTravel(app, "1 day", Period("1 hour"), periodicity="1 day")
+    late: Row = (20, 10 * HOUR_US, "a", 10)
+    outputs = Travel(settings).all([*(row for row in HOURS if row[0] != 10), late, (21, 15 * HOUR_US, "a", 15)], [5])
+    hours = [(start_us // HOUR_US, hour) for start_us, hour in standing(outputs, "window_start", "hour")]
+    assert hours == [(hour, hour) for hour in range(7, 16)]
+
+
+def test_windows_that_never_meet_again_are_refused() -> None:
+    odd = Aggregation(Window("3599999999 us"), (Count(),))
+    match = r"meet again within 10,000 years; got '\[3599999999\] us, periodicity 604800000000 us'; make them multiples"
+    with pytest.raises(InputError, match=match):
+        TimeTravel(odd, "1 day", Period("1 hour"), periodicity="1 week")
+
+
+@pytest.mark.parametrize("name", ["retract", "shifted"])
+@pytest.mark.parametrize("value", ["no", None, 1])
+def test_switches_are_true_or_false(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"{name} must be True or False; got {value!r}; leave it out"):
+        travel(**{name: value})
+
+
+def test_the_end_of_a_window_is_a_time() -> None:
+    for kind in (pa.string(), pa.int64()):
+        step = Step(same, RESULTS.set(1, pa.field("window_end", kind)), "ending")
+        with pytest.raises(
+            InputError, match=r"window_end of step ending must be of type timestamp.* call it otherwise"
+        ):
+            travel(Chain(COUNTS, step)).output(COLUMNS, LAYOUT)
+
+
+def test_the_key_is_not_the_time() -> None:
+    with pytest.raises(InputError, match="key must not be the time; got 'ts'"):
+        travel().output(COLUMNS, Layout("ts", ("ts",)))
 
 
 def test_a_step_may_leave_rows_out_and_put_others_beside_them() -> None:

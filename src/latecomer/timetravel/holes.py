@@ -139,7 +139,9 @@ class Told(Holes):
         told = np.asarray(given)
         if told.shape != after.shape or told.dtype.kind not in "biu":
             rule = "return one whole number, or true or false, per row"
-            raise InputError(must("holes", rule, f"{told.dtype} of shape {told.shape}", "e.g. after - before > 3600"))
+            raise InputError(
+                must("holes", rule, f"{told.dtype} of shape {told.shape}", "e.g. np.full(after.num_rows, -1)")
+            )
         if told.dtype.kind == "b":
             return np.where(told, UNKNOWN, 0)
         return np.maximum(told.astype(np.int64), UNKNOWN)

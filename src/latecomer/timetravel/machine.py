@@ -23,7 +23,7 @@ from latecomer.contract import Machine, Output, check_held, refused
 from latecomer.events import FOREVER_US, EventBatch, Layout
 from latecomer.progress import Timeline
 from latecomer.timetravel.kept import Kept
-from latecomer.timetravel.reach import with_fixed_steps
+from latecomer.timetravel.reach import with_checked_steps
 from latecomer.timetravel.turn import Turn
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class TimeTraveller(Machine):
     def __init__(self, settings: TimeTravel, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
-        self._live = with_fixed_steps(settings.operator, layout).build(store.part(LIVE, 2), layout)
+        checked = with_checked_steps(settings.operator, layout, settings.reach.step_us)
+        self._live = checked.build(store.part(LIVE, 2), layout)
         self._kept = Kept(store.part(KEPT, 2), settings, layout)
 
     @property

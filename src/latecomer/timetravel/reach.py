@@ -8,7 +8,7 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou), sections 6.1, 6.2 and 6.4
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -16,14 +16,17 @@ import pyarrow as pa
 
 from latecomer.codec import widened
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Layout, int64_view
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, equal_rows, int64_view
 from latecomer.windows.aggregates import Mean, Sum, Variance
 from latecomer.windows.collected import Custom
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.operators import Aggregation, Chain, Operator, Step
-from latecomer.windows.window import Window
+from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 
-_LONGEST_STEP_US = 366 * 86_400_000_000
+RESULT_TIMES = (WINDOW_START, WINDOW_END)
+_LONGEST_EXACT_US = 366 * 86_400_000_000
+_LONGEST_STEP_US = 10_000 * 366 * 86_400_000_000  # a few contexts of a key must fit into all times there are
+_SAMPLE, _OTHER_TIMES = 64, 13  # rows of each batch that are tried so many steps away
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Reach:
         """
         least = lcm(*self.advances_us, self.periodicity_us)
         exact = lcm(least, *self.sizes_us)
-        return exact if self.adds_up and exact <= _LONGEST_STEP_US else least
+        return exact if self.adds_up and exact <= _LONGEST_EXACT_US else least
 
     def passed(self, punctuation_us: int) -> int:
         """The last time of which the live instance has given the results, when its input has come so far."""
@@ -69,6 +72,11 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
         advice = "e.g. lc.Aggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
         raise InputError(must("application", "have at least one windowed aggregate", "none", advice))
     sizes_us = tuple(window.size_us for window in windows)
+    least_us = lcm(*(window.advance_us for window in windows), periodicity_us)
+    if least_us > _LONGEST_STEP_US:
+        got = f"{[window.advance_us for window in windows]} us, periodicity {periodicity_us} us"
+        rule = "have advances and a periodicity that meet again within 10,000 years"
+        raise InputError(must("application", rule, got, "make them multiples of each other, e.g. of an hour"))
     return Reach(sizes_us, tuple(window.advance_us for window in windows), periodicity_us, _adds_up(operator))
 
 
@@ -96,23 +104,30 @@ def parts_of(operator: Operator) -> Iterator[Operator]:
         yield operator
 
 
-def with_fixed_steps(operator: Operator, layout: Layout) -> Operator:
-    """The application, but for steps that give a row at a time, or of a key, that they were not given: those stop it.
+def with_checked_steps(operator: Operator, layout: Layout, step_us: int) -> Operator:
+    """The application, but for steps that a replay, of one key and at other times, would not run alike: they stop it.
 
-    A replay knows only the events of one key around one time.
+    They must not give a row at a time, or of a key, that they were not given, nor let anything else depend on times.
     """
-    parts = []
+    parts: list[Operator] = []
+    times: tuple[str, ...] = (layout.time,)
     for each in parts_of(operator):
-        parts.append(_with_fixed_rows(each, layout) if isinstance(each, Step) else each)
+        parts.append(_checked(each, layout, times, step_us) if isinstance(each, Step) else each)
         layout = each.layout_after(layout)
+        times = RESULT_TIMES if isinstance(each, Aggregation) else times
     return Chain(*parts) if isinstance(operator, Chain) else parts[0]
 
 
-def _with_fixed_rows(step: Step, layout: Layout) -> Step:
+def _checked(step: Step, layout: Layout, times: tuple[str, ...], step_us: int) -> Step:
+    where, shift_us = f"step {step.name}", _OTHER_TIMES * step_us
+
     def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
         given = step.function(rows)
         if isinstance(given, pa.RecordBatch) and {layout.time, *layout.key} <= set(given.schema.names):
-            _check_fixed(rows, given, layout, f"step {step.name}")
+            _check_fixed(rows, given, layout, where)
+            some = rows.slice(0, _SAMPLE)
+            moved = step.function(shifted(some, times, shift_us))
+            _check_timeless(step.function(some), shifted(moved, times, -shift_us), where)
         return given
 
     return replace(step, function=checked)
@@ -130,3 +145,21 @@ def _check_fixed(rows: pa.RecordBatch, given: pa.RecordBatch, layout: Layout, wh
         advice = "change times and keys before the application"
         got = "rows at other times or of other keys"
         raise InputError(must(where, "leave times and keys as they are", got, advice))
+
+
+def _check_timeless(given: pa.RecordBatch, moved: pa.RecordBatch, where: str) -> None:
+    """Refuse what differs for the same rows at other times."""
+    same = given.schema.equals(moved.schema) and given.num_rows == moved.num_rows
+    if not (same and bool(equal_rows(given, moved).all())):
+        advice = "say the periodicity, e.g. '1 day', or read and copy times before the application or after it"
+        raise InputError(must(where, "give the same at other times, where replays run", "something else", advice))
+
+
+def shifted(rows: pa.RecordBatch, times: Iterable[str], by_us: Int64s | int) -> pa.RecordBatch:
+    """The same rows at other times: those of these columns that they have."""
+    for name in times:
+        place = rows.schema.get_field_index(name)
+        if place >= 0:
+            field = rows.schema.field(place)
+            rows = rows.set_column(place, field, pa.array(int64_view(rows.column(place)) + by_us).view(field.type))
+    return rows

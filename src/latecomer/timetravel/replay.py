@@ -10,6 +10,7 @@ Paper: TinTiN, sections 6.3 and 6.4, Algorithm 1, lines 17 to 30; Lemma 6 holds 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +32,11 @@ from latecomer.events import (
 )
 from latecomer.timetravel.firing import Firing, Waiting
 from latecomer.timetravel.numbering import Tables
-from latecomer.timetravel.reach import Reach
+from latecomer.timetravel.reach import RESULT_TIMES, Reach, shifted
 from latecomer.windows.operators import Operator
-from latecomer.windows.window import WINDOW_END
+
+MOST_EVENTS = 2_000_000  # to be replayed in one run
+LAST_SLOT_US = FOREVER_US // 2  # windows of slots up to here close before FOREVER_US
 
 
 class Contexts(NamedTuple):
@@ -96,44 +99,47 @@ class Replica:
         Events are in the order of keys and times; `arrived` is the moment at which a late event of this batch came,
         -1 for others.
         """
-        rows, context = self._rows(contexts, known, known_key, arrived)
-        if len(rows) == 0:
-            return None
-        if not self._shifted:
-            return self._fresh(contexts, rows, context)
-        shift_us = self._shifts(contexts, rows, context)
-        given = self._given(move_rows(rows, shift_us[context]))
-        if given is None:
-            return None
-        found = self._context_of(given, contexts, rows, context, shift_us)
-        return self._touched(contexts, move_rows_back(given, self._time, shift_us[found]), found)
-
-    def _rows(
-        self, contexts: Contexts, known: EventBatch, known_key: Int64s, arrived: Int64s
-    ) -> tuple[EventBatch, Int64s]:
-        """The events of every context, one after the other, and the number of the context of each."""
         low_us = contexts.late_us[contexts.starts[:-1]] - self._reach.us + 1
         high_us = contexts.late_us[contexts.starts[1:] - 1] + self._reach.us
         first, stop = np.empty(len(contexts), dtype=np.int64), np.empty(len(contexts), dtype=np.int64)
         find_stretches(known_key, known.ts_us, contexts.key, low_us, first)
         find_stretches(known_key, known.ts_us, contexts.key, high_us, stop)
-        sizes = stop - first
-        context = np.repeat(np.arange(len(contexts)), sizes)
-        place = np.arange(len(context)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
-        there = np.flatnonzero(arrived[place] <= contexts.moment[context])
-        return known.take(place[there]), context[there]
+        found: list[Results] = []
+        for chosen in portions(stop - first):
+            place, owner = spread_out(first[chosen], stop[chosen])
+            context = chosen[owner]
+            there = np.flatnonzero(arrived[place] <= contexts.moment[context])
+            found += self._replayed(contexts, known.take(place[there]), context[there])
+        return _together(found)
 
-    def _shifts(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> Int64s:
-        """By how much each context moves."""
+    def _replayed(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> list[Results]:
+        """The results of some contexts, from their events one after the other, and the context of each."""
+        if len(rows) == 0:
+            return []
+        if not self._shifted:
+            return list(self._fresh(contexts, rows, context))
+        shift_us, go = self._shifts(contexts, rows, context)
+        found: list[Results] = []
+        for number in range(int(go.max()) + 1):
+            mine = np.flatnonzero(go[context] == number)
+            some, of = (rows, context) if len(mine) == len(rows) else (rows.take(mine), context[mine])
+            given = self._given(move_rows(some, shift_us[of]))
+            if given is not None:
+                owner = self._context_of(given, some, of, shift_us)
+                found += self._touched(contexts, shifted(given, RESULT_TIMES, -shift_us[owner]), owner)
+        return found
+
+    def _shifts(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> tuple[Int64s, Int64s]:
+        """By how much each context moves, and in which go it is replayed: slots must not go beyond all times."""
         first = np.flatnonzero(np.diff(context, prepend=-1))
         last = np.append(first[1:], len(context)) - 1
         low_us, high_us = np.zeros(len(contexts), dtype=np.int64), np.full(len(contexts), -1)
         low_us[context[first]], high_us[context[first]] = rows.ts_us[first], rows.ts_us[last]
-        keys, place = np.unique(contexts.key, return_inverse=True)
-        shift_us = np.zeros(len(contexts), dtype=np.int64)
-        last_us = np.zeros(len(keys), dtype=np.int64)
-        place_slots(place, low_us, high_us, last_us, self._reach.us, self._reach.step_us, shift_us)
-        return shift_us
+        _, key = np.unique(contexts.key, return_inverse=True)
+        shift_us, go = np.zeros(len(contexts), dtype=np.int64), np.zeros(len(contexts), dtype=np.int64)
+        last_us, last_go = (np.zeros(int(key.max()) + 1, dtype=np.int64) for _ in range(2))
+        place_slots(key, low_us, high_us, last_us, last_go, self._reach.us, self._reach.step_us, shift_us, go)
+        return shift_us, go
 
     def _given(self, rows: EventBatch) -> pa.RecordBatch | None:
         """What the application makes of events, from the first to the last."""
@@ -142,9 +148,7 @@ class Replica:
         given, _ = running.push(rows.take(order).user_rows, FOREVER_US)
         return given if given is not None and given.num_rows else None
 
-    def _context_of(
-        self, given: pa.RecordBatch, contexts: Contexts, rows: EventBatch, context: Int64s, shift_us: Int64s
-    ) -> Int64s:
+    def _context_of(self, given: pa.RecordBatch, rows: EventBatch, context: Int64s, shift_us: Int64s) -> Int64s:
         """The context that each result is of, by its key and its slot."""
         first = np.flatnonzero(np.diff(context, prepend=-1))
         owner, low_us = context[first], rows.ts_us[first] + shift_us[context[first]]
@@ -162,36 +166,42 @@ class Replica:
         contexts_of: Int64s = owner[order][place]
         return contexts_of
 
-    def _touched(self, contexts: Contexts, given: pa.RecordBatch, context: Int64s) -> Results | None:
-        """The results that a late event of the context touches and that the live instance has given."""
+    def _touched(self, contexts: Contexts, given: pa.RecordBatch, context: Int64s) -> list[Results]:
+        """The results that a late event of the context touches and that the live instance has given, if any."""
         start_us = int64_view(given.column(self._time))
-        touched = touched_by(contexts, context, start_us, self._reach.us)
-        chosen = np.flatnonzero(touched)
-        if len(chosen) == 0:
-            return None
-        return Results(take_rows(given, chosen), context[chosen], start_us[chosen])
+        touched = np.zeros(len(context), dtype=np.bool_)
+        find_touched(context, start_us, contexts.starts, contexts.late_us, self._reach.us, touched)
+        chosen = np.flatnonzero(touched & (start_us <= contexts.passed_us[context]))
+        return [Results(take_rows(given, chosen), context[chosen], start_us[chosen])] if len(chosen) else []
 
-    def _fresh(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> Results | None:
+    def _fresh(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> Iterator[Results]:
         """The same, with a new instance of the application for every context and no time moved."""
-        parts: list[Results] = []
         first = np.flatnonzero(np.diff(context, prepend=-1))
         for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(context)], strict=True):
             given = self._given(rows.slice(start, stop))
             if given is not None:
-                found = self._touched(contexts, given, np.full(given.num_rows, context[start]))
-                parts += [] if found is None else [found]
-        if not parts:
-            return None
-        rows_, numbers, times = zip(*parts, strict=True)
-        return Results(concat_rows(rows_), np.concatenate(numbers), np.concatenate(times))
+                yield from self._touched(contexts, given, np.full(given.num_rows, context[start]))
 
 
-def touched_by(contexts: Contexts, context: Int64s, start_us: Int64s, reach_us: int) -> Bools:
-    """Which results, each seen from a context, a late event of it touches, and the live instance has given."""
-    touched = np.zeros(len(context), dtype=np.bool_)
-    find_touched(context, start_us, contexts.starts, contexts.late_us, reach_us, touched)
-    touched &= start_us <= contexts.passed_us[context]
-    return touched
+def _together(parts: list[Results]) -> Results | None:
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    rows, context, start_us = zip(*parts, strict=True)
+    return Results(concat_rows(rows), np.concatenate(context), np.concatenate(start_us))
+
+
+def portions(sizes: Int64s) -> list[Int64s]:
+    """The numbers of contexts with so many events, in portions that fit into memory."""
+    portion = (np.cumsum(sizes) - 1) // MOST_EVENTS
+    return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(portion)) + 1) if len(sizes) else []
+
+
+def spread_out(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
+    """The places of stretches, one stretch after the other, and which of them each is of."""
+    sizes = stop - first
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    place: Int64s = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[owner]
+    return place, owner
 
 
 @kernel
@@ -227,28 +237,31 @@ def find_stretches(keys: Int64s, ts_us: Int64s, key: Int64s, from_us: Int64s, fo
 
 @kernel
 def place_slots(
-    key: Int64s, low_us: Int64s, high_us: Int64s, last_us: Int64s, reach_us: int, step_us: int, shift_us: Int64s
+    key: Int64s,
+    low_us: Int64s,
+    high_us: Int64s,
+    last_us: Int64s,
+    last_go: Int64s,
+    reach_us: int,
+    step_us: int,
+    shift_us: Int64s,
+    go: Int64s,
 ) -> None:
-    """Find the nearest slot for each context: after the last one of its key, by more than the reach."""
+    """Find the nearest slot for each context: after the last one of its key, by more than the reach.
+
+    Where slots would go too far, the next go begins.
+    """
     for i in range(len(key)):
         if high_us[i] < low_us[i]:
             continue
-        steps = (last_us[key[i]] + reach_us - low_us[i]) // step_us + 1
-        shift_us[i] = steps * step_us
+        shift_us[i] = ((last_us[key[i]] + reach_us - low_us[i]) // step_us + 1) * step_us
+        if high_us[i] + shift_us[i] > LAST_SLOT_US:
+            last_go[key[i]] += 1
+            shift_us[i] = ((reach_us - low_us[i]) // step_us + 1) * step_us
+        go[i] = last_go[key[i]]
         last_us[key[i]] = high_us[i] + shift_us[i]
 
 
 def move_rows(rows: EventBatch, shift_us: Int64s) -> EventBatch:
     """Events at other times."""
-    place = rows.rows.schema.get_field_index(rows.layout.time)
-    field = rows.rows.schema.field(place)
-    return EventBatch(rows.rows.set_column(place, field, pa.array(rows.ts_us + shift_us).view(field.type)), rows.layout)
-
-
-def move_rows_back(rows: pa.RecordBatch, time: str, shift_us: Int64s) -> pa.RecordBatch:
-    """Results at their own times."""
-    for name in {time, WINDOW_END} & set(rows.schema.names):
-        place = rows.schema.get_field_index(name)
-        field = rows.schema.field(place)
-        rows = rows.set_column(place, field, pa.array(int64_view(rows.column(place)) - shift_us).view(field.type))
-    return rows
+    return EventBatch(shifted(rows.rows, (rows.layout.time,), shift_us), rows.layout)

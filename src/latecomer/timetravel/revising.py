@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
-from latecomer.timetravel.replay import Contexts, Results, find_stretches
+from latecomer.timetravel.replay import Contexts, Results, find_stretches, spread_out
 from latecomer.windows.grouping import group_rows
 
 GIVEN, VOID = 1, -1
@@ -123,9 +123,8 @@ def _touching(key: Int64s, start_us: Int64s, contexts: Contexts, reach_us: int) 
     first, stop = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
     find_stretches(key, start_us, contexts.key[owner], contexts.late_us - (reach_us - 1), first)
     find_stretches(key, start_us, contexts.key[owner], contexts.late_us + 1, stop)
-    sizes = stop - first
-    context = np.repeat(owner, sizes)
-    point = np.arange(len(context)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
+    point, late = spread_out(first, stop)
+    context = owner[late]
     passed = start_us[point] <= contexts.passed_us[context]
     touching: Int64s = np.unique(point[passed] * len(contexts) + context[passed])
     return touching

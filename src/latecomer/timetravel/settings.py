@@ -14,14 +14,14 @@ from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings, check_max_held
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import CARRIED_PREFIX, Int64s, Layout
+from latecomer.events import CARRIED_PREFIX, FOREVER_US, NEVER_US, Int64s, Layout
 from latecomer.progress import Timeline
 from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.operators import Aggregation, Operator
+from latecomer.windows.operators import Aggregation, Operator, Step
 from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
@@ -53,6 +53,9 @@ class TimeTravel(Settings):
             raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
         check_trigger(self.trigger)
         check_max_held(self.max_held)
+        for name, value in (("retract", self.retract), ("shifted", self.shifted)):
+            if not isinstance(value, bool):
+                raise InputError(must(name, "be True or False", value, "leave it out for True"))
         reach = self.reach
         if self.bound_us < reach.us:
             rule = f"be at least as long as all windows together ({reach.us:,} us)"
@@ -83,14 +86,21 @@ class TimeTravel(Settings):
         return len(accepted_ts_us)
 
     def punctuation(self, timeline: Timeline) -> int:
-        return timeline.punctuation(self.bound_us + 1)
+        passed_us, mark_us = timeline.punctuation(self.bound_us + 1), int(timeline.mark_us[-1])
+        if passed_us in (FOREVER_US, NEVER_US) or mark_us == NEVER_US:
+            return passed_us
+        return mark_us - self.bound_us - 1  # a silence gives results early, and they are repaired still
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema([field for field in columns if not field.name.startswith(CARRIED_PREFIX)])
         if layout.time not in own.names:
-            raise InputError(must("time", "be among the columns", f"only {', '.join(own.names)}", "select it as it is"))
+            rule = "be among the columns, unchanged"
+            raise InputError(must("time", rule, f"only {', '.join(own.names)}", "select it as it is"))
+        if layout.time in layout.key:
+            raise InputError(must("key", "not be the time", layout.time, "replays follow a key through time"))
         self.holes.check(own)
         _check_times(self.operator, layout.time, seasonal=self.periodicity is not None)
+        _check_ends(self.operator, own.field(layout.time).type)
         return self.operator.output(own, layout)
 
     def describe(self) -> dict[str, Any]:
@@ -114,6 +124,14 @@ def _check_times(operator: Operator, time: str, *, seasonal: bool) -> None:
                 advice = "read a copy of the event time (with_columns), or say the periodicity of a window function"
                 raise InputError(must("aggregates", "not read times, which replays shift", name, advice))
             times = {WINDOW_START, WINDOW_END}
+
+
+def _check_ends(operator: Operator, kind: pa.DataType) -> None:
+    """Refuse steps that call something else the end of a window: replays move it back in time."""
+    for each in parts_of(operator):
+        if isinstance(each, Step) and WINDOW_END in each.returns.names and each.returns.field(WINDOW_END).type != kind:
+            got = each.returns.field(WINDOW_END).type
+            raise InputError(must(f"{WINDOW_END} of step {each.name}", f"be of type {kind}", got, "call it otherwise"))
 
 
 def _read_by(operator: Aggregation, *, seasonal: bool) -> set[str | None]:

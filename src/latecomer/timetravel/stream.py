@@ -23,8 +23,8 @@ from latecomer.chunks import ChunkStore
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import EventBatch, Int64s, Layout, concat_rows, int64_view, take_rows
-from latecomer.timetravel.reach import reach_of
-from latecomer.timetravel.replay import move_rows, move_rows_back
+from latecomer.timetravel.reach import RESULT_TIMES, reach_of, shifted
+from latecomer.timetravel.replay import move_rows
 from latecomer.windows.operators import Operator
 
 
@@ -102,7 +102,7 @@ class StreamReplica:
         chosen = np.flatnonzero(touched)
         if len(chosen) == 0:
             return None
-        return move_rows_back(take_rows(given, chosen), self._time, (start_us - own_us)[chosen])
+        return shifted(take_rows(given, chosen), RESULT_TIMES, (own_us - start_us)[chosen])
 
     def _touches(self, slot: Slot, start_us: int) -> bool:
         late_us = slot.late_us

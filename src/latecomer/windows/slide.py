@@ -2,9 +2,9 @@
 
 Slices are counted in blocks of as many as a window has. A window is the ending of one block and the beginning of the
 next. A block's endings are merged when it is over, from its last slice backwards; its beginning as its slices close.
-So a result takes two merges, and a batch reads the endings of the windows it closes, one beginning, and nothing else.
+So a result takes two merges, and a batch reads the chunks with endings of the windows it closes, and one beginning.
 Blocks go side by side: their slices of one place are merged together, in the same order as one by one, so that sums
-of floats are the same to the last bit however the stream is cut.
+of floats are the same to the last bit whenever slices close.
 
 Invariants
 1. `ENDINGS` holds, for each open window that begins inside a block that is over, what that block adds to it.
@@ -76,7 +76,7 @@ class Slider:
                 for start, rows in _parts(part, slices_of(part) // self._slice_us):
                     closing.setdefault(start % self._slices, []).append(rows)
         parts, ending, fresh = self._by_place(ended), None, list[pa.RecordBatch]()
-        for place in range(self._slices - 1, 0, -1):
+        for place in range(self._slices - 1, 0, -1) if ended else ():
             ending = self._merged(parts.get(place), ending)
             for rows in self._starting(ending, place):
                 leaving, staying = self._cut(rows, last_start_us + 1)

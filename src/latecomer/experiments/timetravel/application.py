@@ -24,6 +24,7 @@ from latecomer.windows import WINDOW_START, Aggregation, Chain, Count, First, La
 HOUR_US = 3_600_000_000
 HOURS = 24  # of the second window
 TIME, KEY, EVERY = "ts", "meter", "1 hour"
+SEASON = "1 day"  # a mark's place is the hour of the day
 
 _ALL = (1 << HOURS) - 1
 CONSUMED = pa.schema(

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import latecomer as lc
 from latecomer.experiments.files import take_in_turn
 from latecomer.experiments.operator import to_nowhere
-from latecomer.experiments.timetravel.application import EVERY, HOURS, KEY, TIME, application
+from latecomer.experiments.timetravel.application import EVERY, HOURS, KEY, SEASON, TIME, application
 from latecomer.experiments.timetravel.machines import COLUMNS
 from latecomer.spark.session import PARTITIONS, PROVIDER, ROCKSDB, changed_settings
 
@@ -41,7 +41,7 @@ def read_stream(spark: SparkSession, files: Path) -> DataFrame:
 
 def time_travel(df: DataFrame) -> lc.Result:
     """Alerts at once, repaired when late readings come."""
-    return _events(df).app(application()).timetravel(BOUND, every=EVERY)
+    return _events(df).app(application()).timetravel(BOUND, every=EVERY, periodicity=SEASON)
 
 
 def discarding(df: DataFrame) -> lc.Result:
