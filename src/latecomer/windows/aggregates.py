@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from latecomer.errors import InputError, must
-from latecomer.events import Int64s, value_rank
+from latecomer.events import Bools, Int64s, value_rank
 from latecomer.windows.grouping import Groups
 
 States = list[pa.Array]
@@ -360,11 +360,16 @@ class _Edge(Aggregate):
     def reduce(self, states: States, groups: Groups) -> States:
         ts_us = self._sign * states[0].to_numpy()
         nearest = groups.spread(groups.reduce(np.minimum, ts_us)) == ts_us
-        ranks = np.full(len(ts_us), len(ts_us) + 1)
-        chosen = np.flatnonzero(nearest)
-        ranks[chosen] = self._sign * value_rank(states[1].take(pa.array(chosen)))
-        positions = groups.order[_first_of(ranks, groups)]
+        alone = int(nearest.sum()) == len(groups)
+        positions = groups.order[nearest[groups.order]] if alone else self._of_ties(nearest, states[1], groups)
         return [state.take(pa.array(positions)) for state in states]
+
+    def _of_ties(self, nearest: Bools, values: pa.Array, groups: Groups) -> Int64s:
+        """The positions of the smallest or the largest of the values that are nearest."""
+        ranks = np.full(len(nearest), len(nearest) + 1)
+        chosen = np.flatnonzero(nearest)
+        ranks[chosen] = self._sign * value_rank(values.take(pa.array(chosen)))
+        return groups.order[_first_of(ranks, groups)]
 
     def result(self, states: States) -> pa.Array:
         return states[1]

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from latecomer.events import Int64s, int64_view, sort_times
 
 _ROOM = 62  # bits of a packed row
+_FEW = 64  # values that tell whether it is worth looking at all
 _DENSE = 20  # integers in a range of so many bits are their own numbers
 
 
@@ -116,10 +117,19 @@ def _numbered(column: pa.Array | Int64s) -> tuple[Int64s, int]:
 
 def _shifted(values: Int64s) -> tuple[Int64s, int]:
     low, high = int(values.min()), int(values.max())
-    bits = (high - low).bit_length()
-    if bits <= max(_DENSE, _ROOM - 2 * len(values).bit_length()):
-        return values - low, bits
+    most = max(_DENSE, _ROOM - 2 * len(values).bit_length())
+    if (high - low).bit_length() <= most:
+        return values - low, (high - low).bit_length()
+    step = _step_of(values, low) if (high - low).bit_length() < 63 else 1
+    if step > 1 and ((high - low) // step).bit_length() <= most:
+        return (values - low) // step, ((high - low) // step).bit_length()
     return _distinct(values)
+
+
+def _step_of(values: Int64s, low: int) -> int:
+    """What all differences are a multiple of, as those of windows are."""
+    step = int(np.gcd.reduce(values[:_FEW] - low))
+    return step if step == 1 else int(np.gcd.reduce(values - low))
 
 
 def _distinct(values: Int64s) -> tuple[Int64s, int]:
