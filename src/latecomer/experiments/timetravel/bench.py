@@ -64,8 +64,8 @@ class TimeTravelBench:
 
     meters: int = 1_000
     days: int = 55
-    batch: int = 50_000
-    rounds: int = 2
+    batch: int = 140_000
+    rounds: int = 3
     seed: int = 0
 
     def readings(self, meters: int | None = None, **settings: Any) -> pa.Table:
