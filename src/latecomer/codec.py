@@ -1,11 +1,12 @@
-"""Named arrays to bytes and back: how headers travel and how small state is kept.
+"""To bytes and back: named arrays (headers, small state), rows, and bytes as text.
 
-One Arrow record batch of one row, a list column per array, compressed: delta-encoded arrays take a byte or less
-per element.
+Named arrays are one Arrow record batch of one row, a list column per array, compressed: delta-encoded arrays take a
+byte or less per element.
 """
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -76,6 +77,22 @@ def batch_to_bytes(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions | None
 def batch_from_bytes(data: bytes | pa.Buffer) -> pa.RecordBatch:
     """A record batch that points into the bytes it is read from."""
     return pa.ipc.open_stream(data).read_next_batch()
+
+
+def bytes_to_text(data: bytes) -> str:
+    """Bytes as ASCII, a sixth longer: the low seven bits of each where it stands, then all high bits in base64."""
+    values = np.frombuffer(data, np.uint8)
+    low = (values & 0x7F).tobytes()
+    return (low + b2a_base64(np.packbits(values >> 7).tobytes(), newline=False)).decode("ascii")
+
+
+def text_to_bytes(text: str, size: int) -> bytes:
+    """What `bytes_to_text` was given, `size` bytes."""
+    data = text.encode("ascii")
+    values = np.unpackbits(np.frombuffer(a2b_base64(data[size:]), np.uint8), count=size)
+    values <<= 7
+    values |= np.frombuffer(data, np.uint8, count=size)
+    return values.tobytes()
 
 
 _SAMPLE = 256

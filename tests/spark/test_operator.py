@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.spark.counters import total, unaccounted
+from latecomer.spark.session import FILE_MANAGER, settings_for_start
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
 from latecomer.spark.stored import bind, is_bound
@@ -248,6 +249,21 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
             _ = batch.down
     finally:
         spark.conf.set(partitions, str(kept))
+
+
+def test_a_local_checkpoint_is_written_without_starting_processes(spark: SparkSession) -> None:
+    def chosen(checkpoint: str) -> str | None:
+        with settings_for_start(spark, 2, flat=True, checkpoint=checkpoint):
+            return spark.conf.get(FILE_MANAGER, None)
+
+    assert chosen("s3a://bucket/checkpoint") is None
+    assert chosen("file:///checkpoint") == chosen("checkpoint") != chosen("s3a://bucket/checkpoint")
+    spark.conf.set(FILE_MANAGER, "the.users.own")
+    try:
+        assert chosen("checkpoint") == "the.users.own"
+    finally:
+        spark.conf.unset(FILE_MANAGER)
+    assert spark.conf.get(FILE_MANAGER, None) is None
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 7, 16])

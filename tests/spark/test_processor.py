@@ -91,5 +91,5 @@ def test_state_of_another_query_is_refused() -> None:
         push(other, [6], [2])
     old = TwsTester(processor())
     old.updateValueState("latecomer", 7, (0, *tuple(kept)[1:]))
-    with pytest.raises(StateError, match="stored state must have format 1; got 0"):
+    with pytest.raises(StateError, match="stored state must have format 2; got 0"):
         push(old, [6], [2])

@@ -4,9 +4,20 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from latecomer.chunks import CHUNK_BYTES, ChunkStore, MemoryBackend
-from latecomer.codec import cuts, dump_arrays, integers, load_arrays, rows_from_bytes, rows_to_bytes
+from latecomer.codec import (
+    bytes_to_text,
+    cuts,
+    dump_arrays,
+    integers,
+    load_arrays,
+    rows_from_bytes,
+    rows_to_bytes,
+    text_to_bytes,
+)
 from latecomer.events import TICK
 
 
@@ -111,3 +122,11 @@ def test_arrays_survive_the_journey() -> None:
     arrays = {"small": np.array([1, -2]), "large": np.array([2**61]), "none": np.array([], dtype=np.int64)}
     back = {name: integers(values).tolist() for name, values in load_arrays(dump_arrays(arrays)).items()}
     assert back == {"small": [1, -2], "large": [2**61], "none": []}
+
+
+@given(st.binary(max_size=300))
+def test_bytes_survive_as_plain_text_a_sixth_longer(data: bytes) -> None:
+    text = bytes_to_text(data)
+    assert text.isascii()
+    assert len(text) <= len(data) * 7 / 6 + 4
+    assert text_to_bytes(text, len(data)) == data

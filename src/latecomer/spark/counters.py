@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +15,15 @@ from latecomer.spark.frames import COUNTERS, LARGEST, SUMMED
 METRIC = "latecomer"
 
 
-def counter_columns() -> list[Column]:
-    """The aggregates that turn packed rows into counters."""
-    sums = [F.expr(f"coalesce(sum({name}), 0L) AS {name}") for name in SUMMED]
-    return sums + [F.expr(f"coalesce(max({name}), {NEVER_US}L) AS {name}") for name in LARGEST]
+def counter_columns(names: Iterable[str] = COUNTERS) -> list[Column]:
+    """The aggregates that turn packed rows into these counters."""
+    return [F.expr(_aggregate(name)) for name in names]
+
+
+def _aggregate(name: str) -> str:
+    if name in LARGEST:
+        return f"coalesce(max({name}), {NEVER_US}L) AS {name}"
+    return f"coalesce(sum({name}), 0L) AS {name}"
 
 
 def observed(packed: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import cuts, rows_from_bytes, rows_to_bytes
+from latecomer.codec import bytes_to_text, cuts, rows_from_bytes, rows_to_bytes, text_to_bytes
 from latecomer.contract import CHANGE, PANE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
@@ -27,7 +27,7 @@ from latecomer.headers import Header
 from latecomer.progress import Progress, Timeline
 from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,11 @@ class _MapBackend:
         if value is None:
             advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
             raise StateError(must("stored state", f"hold chunk {run}/{number}", None, advice))
-        return bytes(value[0])
+        size, text = value
+        return text_to_bytes(text, size)
 
     def put(self, run: int, number: int, data: bytes) -> None:
-        self._state.updateValue((run, number), (data,))
+        self._state.updateValue((run, number), (len(data), bytes_to_text(data)))
 
     def delete(self, run: int, number: int) -> None:
         self._state.removeKey((run, number))

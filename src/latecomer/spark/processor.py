@@ -28,7 +28,8 @@ _SMALL = (
     .add("directory", BinaryType())
 )
 _CHUNK_KEY = StructType().add("run", LongType()).add("number", LongType())
-_CHUNK = StructType().add("data", BinaryType())
+# As text: bytes on their way out of Spark's state are made text and encoded one by one, ASCII is copied.
+_CHUNK = StructType().add("size", LongType()).add("data", StringType())
 
 
 class HoldProcessor(StatefulProcessor):

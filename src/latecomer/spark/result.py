@@ -20,7 +20,7 @@ from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.spark.counters import counter_columns, observed
 from latecomer.spark.explain import Measured, Story, result_text
-from latecomer.spark.frames import LANES, ROWS_OF
+from latecomer.spark.frames import COUNTERS, LANES, ROWS_OF
 from latecomer.spark.lanes import LaneSchemas, View, lane_rows
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
@@ -103,13 +103,14 @@ class Result:
                 if isinstance(sink, Files):
                     sink.check_new(spark)
             bind(spark, checkpoint, self._stored)
-        writer = observed(self._packed).writeStream.foreachBatch(_without_result(_batch_writer(self._schemas, targets)))
+        write = _without_result(_batch_writer(self._schemas, targets, tuple(ROWS_OF.values())))
+        writer = observed(self._packed).writeStream.foreachBatch(write)
         writer = writer.option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
         if trigger:
             writer = writer.trigger(**trigger)
-        with settings_for_start(spark, self._shards, flat=self._flat()):
+        with settings_for_start(spark, self._shards, flat=self._flat(), checkpoint=checkpoint):
             return writer.start()
 
     def write(
@@ -120,7 +121,7 @@ class Result:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
         targets = _sinks(_text(path), sinks or {}, self._schemas)
         with settings_for_start(self._packed.sparkSession, self._shards, flat=self._flat()):
-            return _batch_writer(self._schemas, targets)(self._packed, 0)
+            return _batch_writer(self._schemas, targets, COUNTERS)(self._packed, 0)
 
     def explain(self, counters: Measured = None) -> None:
         """Print where the sort stands and what the steps before it save.
@@ -155,8 +156,8 @@ Writer = Callable[[DataFrame, int], dict[str, int]]
 Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
-def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
-    """The function that `foreachBatch` runs.
+def _batch_writer(schemas: LaneSchemas, targets: Targets, counters: tuple[str, ...]) -> Writer:
+    """The function that `foreachBatch` runs; it gives the `counters` named, of which those of the lanes must be some.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
     user's callable may not. An empty lane is written in the first batch only, for its schema.
@@ -165,7 +166,7 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets) -> Writer:
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed = packed.persist()
         try:
-            counts = _write_down(packed, batch, schemas, targets["down"])
+            counts = _write_down(packed, batch, schemas, targets["down"], counters)
             for name, view in schemas.views.items():
                 lane = name if name in LANES else "down"
                 if name != "down" and name in targets and (counts[ROWS_OF[lane]] or batch == 0):
@@ -185,14 +186,18 @@ def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:
 
 
 def _write_down(
-    packed: DataFrame, batch: int, schemas: LaneSchemas, sink: Callable[[DataFrame, int], object]
+    packed: DataFrame,
+    batch: int,
+    schemas: LaneSchemas,
+    sink: Callable[[DataFrame, int], object],
+    counters: tuple[str, ...],
 ) -> dict[str, int]:
     """Write the results and count all lanes, in one action where the sink allows it."""
     if isinstance(sink, Files | Discard):
         counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(lane_rows(packed.observe(counted, *counter_columns()), View(Lane.DOWN), schemas), batch)
+        sink(lane_rows(packed.observe(counted, *counter_columns(counters)), View(Lane.DOWN), schemas), batch)
         return dict(counted.get)
-    counts: dict[str, int] = packed.agg(*counter_columns()).collect()[0].asDict()
+    counts: dict[str, int] = packed.agg(*counter_columns(counters)).collect()[0].asDict()
     if counts[ROWS_OF["down"]] or batch == 0:
         sink(lane_rows(packed, View(Lane.DOWN), schemas), batch)
     return counts

@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -24,6 +25,10 @@ from latecomer.spark.playback import register_playback
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+# On a local disk Spark's default starts a process per look at a link or permission, some fifty in a micro-batch. This
+# one renames as atomically there (and on HDFS), and checks for an existing file in the same way.
+_PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _LOG: Path | None = None
 
@@ -105,13 +110,24 @@ def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
     return changed_settings(spark, wanted)
 
 
-def settings_for_start(spark: SparkSession, shards: int, *, flat: bool) -> contextlib.AbstractContextManager[None]:
+def settings_for_start(
+    spark: SparkSession, shards: int, *, flat: bool, checkpoint: str | None = None
+) -> contextlib.AbstractContextManager[None]:
     """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
 
     Spark's limit on the bytes of an Arrow batch costs a measurement per row; flat rows cannot exceed it by much.
     """
-    unlimited = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
-    return changed_settings(spark, {**operator_settings(shards), **(unlimited if flat else {})})
+    wanted = operator_settings(shards)
+    if flat:
+        wanted["spark.sql.execution.arrow.maxBytesPerBatch"] = str(2**31 - 1)
+    if checkpoint is not None and _is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) is None:
+        wanted[FILE_MANAGER] = _PLAIN_FILES
+    return changed_settings(spark, wanted)
+
+
+def _is_local(path: str) -> bool:
+    """Whether a path is one of this machine, as far as it says; without a scheme it may be HDFS, which is as good."""
+    return urlsplit(path).scheme in ("", "file")
 
 
 @contextlib.contextmanager
