@@ -23,6 +23,7 @@ from latecomer.contract import REASON
 from latecomer.events import NEVER_US, TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
 from latecomer.headers import HeaderBuilder
 from latecomer.spark.frames import BLOB_BYTES, Kind
+from latecomer.spark.workers import settle
 
 SHARD, KEEP, BEAT, END, STAMP = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end", "_lc_stamp"
 
@@ -56,6 +57,7 @@ def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         for batch in batches:
             yield from task.add(batch)
         yield from task.close()
+        settle()
 
     return pack
 

@@ -48,9 +48,11 @@ class HoldProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Spark's call, once per shard and micro-batch."""
         from latecomer.spark.hold import Shard
+        from latecomer.spark.workers import settle
 
         plan = CloudPickleSerializer().loads(self._plan)
         yield from Shard(plan, self._state, self._chunks).run(cast("Iterator[pd.DataFrame]", rows))
+        settle()
 
     def close(self) -> None:
         """Spark's call; nothing is kept outside the state store."""

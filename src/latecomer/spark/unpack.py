@@ -23,6 +23,7 @@ from latecomer.events import (
     take_rows,
     total_order,
 )
+from latecomer.spark.workers import settle
 
 UNPACK_COLUMNS = [PANE, FINAL, TIER, "blob"]
 _GIVEN = pa.scalar(1, pa.int8())
@@ -50,6 +51,7 @@ def unpacker(names: tuple[str, ...], plan: DownPlan | None = None, *, changes: b
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in _pieces(batches, names, plan, wide=False, changes=changes):
             yield rows.select(list(names))
+        settle()
 
     def merge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pieces = list(_pieces(batches, names, plan, wide=True, changes=changes))
@@ -58,6 +60,7 @@ def unpacker(names: tuple[str, ...], plan: DownPlan | None = None, *, changes: b
         rows = concat_rows(pieces)
         pieces.clear()
         yield from _merged(rows, list(names), plan)
+        settle()
 
     return unpack if plan is None or not plan.merged else merge
 
