@@ -23,6 +23,7 @@ from latecomer.windows.grouping import Groups
 
 States = list[pa.Array]
 _CHECK = "check the name (case counts)"
+_SMALL = 1 << 40  # whole numbers of which a window's slices cannot add up to too much
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,10 @@ class Aggregate(ABC):
         """The states of groups of events."""
         return self.reduce(self.prepare(values, ts_us), groups)
 
+    def accumulating(self, states: States) -> list[np.ufunc] | None:
+        """Where states without nulls are merged each by itself, by adding or taking the smaller or larger: how."""
+        return None
+
 
 def summed(values: pa.Array, groups: Groups) -> pa.Array:
     """Sums per group, null where there is nothing to add."""
@@ -148,6 +153,9 @@ class Count(Aggregate):
     def reduce(self, states: States, groups: Groups) -> States:
         return [summed(states[0], groups)]
 
+    def accumulating(self, states: States) -> list[np.ufunc] | None:
+        return [np.add]
+
     def result(self, states: States) -> pa.Array:
         return states[0]
 
@@ -181,16 +189,26 @@ class Sum(_Numeric):
             _check_overflow(states[0], groups, self.name)
         return [summed(states[0], groups)]
 
+    def accumulating(self, states: States) -> list[np.ufunc] | None:
+        return None if pa.types.is_integer(states[0].type) and _largest(states[0]) > _SMALL else [np.add]
+
     def result(self, states: States) -> pa.Array:
         return states[0]
 
 
+def _largest(values: pa.Array) -> int:
+    """How far from zero whole numbers are, at most."""
+    found = pc.min_max(values)
+    low, high = found["min"].as_py() or 0, found["max"].as_py() or 0
+    return max(-low, high)
+
+
 def _check_overflow(values: pa.Array, groups: Groups, name: str) -> None:
     """Stop where a sum leaves the range of a bigint, as Spark does."""
-    filled = values.fill_null(0).to_numpy()
-    if len(filled) == 0 or max(-int(filled.min()), int(filled.max())) * int(groups.sizes.max()) < 2**63:
+    largest = _largest(values)
+    if largest * len(values) < 2**63 or largest * int(groups.sizes.max()) < 2**63:
         return
-    exact = groups.reduce(np.add, filled.astype(object))
+    exact = groups.reduce(np.add, values.fill_null(0).to_numpy().astype(object))
     if not -(2**63) <= min(exact) <= max(exact) < 2**63:
         raise InputError(must(name, "fit into a bigint", max(exact, key=abs), "cast the column to double before"))
 
@@ -212,6 +230,9 @@ class Mean(_Numeric):
 
     def reduce(self, states: States, groups: Groups) -> States:
         return [summed(state, groups) for state in states]
+
+    def accumulating(self, states: States) -> list[np.ufunc] | None:
+        return [np.add, np.add]
 
     def result(self, states: States) -> pa.Array:
         return pc.divide(states[0], pc.if_else(pc.equal(states[1], 0), None, states[1]).cast(pa.float64()))
@@ -288,6 +309,9 @@ class _Extreme(Aggregate):
         if pa.types.is_integer(values.type) and values.null_count == 0:
             return [reduced(self._others, values, groups, 0)]
         return [_extreme_of_ranks(values, groups, self._sign)]
+
+    def accumulating(self, states: States) -> list[np.ufunc] | None:
+        return [self._others] if pa.types.is_integer(states[0].type) else None
 
     def result(self, states: States) -> pa.Array:
         return states[0]

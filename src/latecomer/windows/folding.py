@@ -90,10 +90,19 @@ class Folding:
 
     def merge_alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch | None:
         """The same of two tables that stand for the same row by row, as those of busy slices do; None for others."""
-        names = [SLICE, FRESH, *self.keys]
-        if one.num_rows != other.num_rows or not all(one.column(name).equals(other.column(name)) for name in names):
+        if not self.alike(one, other):
             return None
-        return self._with_states(one.select(names), concat_rows([one, other]), Pairs.of(one.num_rows))
+        return self._with_states(one.select(self._kept), concat_rows([one, other]), Pairs.of(one.num_rows))
+
+    def alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
+        """Whether two tables stand for the same row by row."""
+        if one.num_rows != other.num_rows:
+            return False
+        return all(one.column(name).equals(other.column(name)) for name in self._kept)
+
+    @property
+    def _kept(self) -> list[str]:
+        return [SLICE, FRESH, *self.keys]
 
     def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
         """Rows of one key and whatever else they are told apart by."""
@@ -102,7 +111,11 @@ class Folding:
 
     def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """A row for each group."""
-        return self._with_states(take_rows(table.select([SLICE, FRESH, *self.keys]), groups.firsts), table, groups)
+        return self._with_states(self.kept(table, groups), table, groups)
+
+    def kept(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        """What groups keep of their first rows: all but the states."""
+        return take_rows(table.select(self._kept), groups.firsts)
 
     def _with_states(self, kept: pa.RecordBatch, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """The columns that groups keep, and the states that they make up together."""
@@ -110,6 +123,16 @@ class Folding:
         for states, aggregate in zip(self._states(table), self.aggregates, strict=True):
             columns += aggregate.reduce(states, groups)
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+    def accumulating(self, table: pa.RecordBatch) -> list[np.ufunc] | None:
+        """How each state column is merged, where each is by itself and simply; None otherwise."""
+        found: list[np.ufunc] = []
+        for aggregate, states in zip(self.aggregates, self._states(table), strict=True):
+            how = None if any(state.null_count for state in states) else aggregate.accumulating(states)
+            if how is None:
+                return None
+            found += how
+        return found
 
     def results(self, table: pa.RecordBatch) -> list[pa.Array]:
         """The aggregates' results, a column each."""

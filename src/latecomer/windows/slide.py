@@ -3,8 +3,8 @@
 Slices are counted in blocks of as many as a window has. A window is the ending of one block and the beginning of the
 next. A block's endings are merged when it is over, from its last slice backwards; its beginning as its slices close.
 So a result takes two merges, and a batch reads the chunks with endings of the windows it closes, and one beginning.
-Blocks go side by side: their slices of one place are merged together, in the same order as one by one, so that sums
-of floats are the same to the last bit whenever slices close.
+Blocks go side by side: their slices of one place are merged together, or all places in a grid (`grid`), in the same
+order as one by one, so that sums of floats are the same to the last bit whenever slices close.
 
 Invariants
 1. `ENDINGS` holds, for each open window that begins inside a block that is over, what that block adds to it.
@@ -24,10 +24,12 @@ import pyarrow as pa
 from latecomer.chunks import Store
 from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.windows.folding import Folding, moved, slices_of
+from latecomer.windows.grid import Grid, as_grid
 from latecomer.windows.window import Window
 
 SLICES, ENDINGS, BEGINNING = range(3)
 RUNS = 3  # a slider's runs in a store
+_FEW = 4  # places that are merged as fast one by one
 
 
 class _Front(NamedTuple):
@@ -75,9 +77,8 @@ class Slider:
             for part in leaving:
                 for start, rows in _parts(part, slices_of(part) // self._slice_us):
                     closing.setdefault(start % self._slices, []).append(rows)
-        parts, ending, fresh = self._by_place(ended), None, list[pa.RecordBatch]()
-        for place in range(self._slices - 1, 0, -1) if ended else ():
-            ending = self._merged(parts.get(place), ending)
+        fresh: list[pa.RecordBatch] = []
+        for place, ending in self._backwards(ended):
             for rows in self._starting(ending, place):
                 leaving, staying = self._cut(rows, last_start_us + 1)
                 fresh += staying
@@ -89,16 +90,63 @@ class Slider:
         self, arrived: list[pa.RecordBatch], endings: dict[int, pa.RecordBatch], was: _Front, now: _Front
     ) -> Iterator[pa.RecordBatch]:
         """Move on by a place in all blocks, and give the windows that end there."""
-        held, parts = self._take(BEGINNING), self._by_place(arrived)
-        beginning: pa.RecordBatch | None = None
-        for place in range(was.place, now.place) if was.block == now.block else range(self._slices):
-            if place == now.place:
-                beginning = self._without_current(beginning, now)
-            if place == was.place and held:
-                beginning = concat_rows([*held, *([] if beginning is None else [beginning])])
-            beginning = self._merged(beginning, parts.get(place))
+        for place, beginning in self._forwards(self._take(BEGINNING), arrived, was, now):
             yield from self._together(endings.get(place + 1), self._starting(beginning, place + 1 - self._slices))
+
+    def _backwards(self, ended: list[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+        """What blocks have from a place on, from the last place to the second."""
+        if not ended:
+            return
+        blocks, place = self._by_place(ended)
+        parts, last, ending = dict(_parts(blocks, place)), self._slices - 1, None
+        grid = self._grid(parts, blocks, last - place, self._slices)
+        for at in range(last, 0, -1):
+            ending = self._merged(parts.get(at), ending) if grid is None else grid.upto(last - at)
+            yield at, ending
+
+    def _forwards(
+        self, held: list[pa.RecordBatch], arrived: list[pa.RecordBatch], was: _Front, now: _Front
+    ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+        """What blocks have up to a place, from the first place that is new; of the current block, that is kept.
+
+        In a grid, what is held of the block that was current stands in a column before the first place new to it.
+        """
+        first, last = (was.place, now.place) if was.block == now.block else (0, self._slices)
+        parts: dict[int, pa.RecordBatch] = {}
+        if arrived:
+            blocks, place = self._by_place(arrived)
+            parts = dict(_parts(blocks, place))
+            column = [np.full(table.num_rows, was.place - first) for table in held]
+            column.append(place - first + (place >= was.place))
+            grid = self._grid(parts, concat_rows([*held, blocks]), np.concatenate(column), last - first + 1)
+            if grid is not None:
+                yield from self._forwards_in(grid, range(first, last), was, now)
+                return
+        beginning: pa.RecordBatch | None = None
+        for at in range(first, last):
+            if at == now.place:
+                beginning = self._without_current(beginning, now)
+            if at == was.place and held:
+                beginning = concat_rows([*held, *([] if beginning is None else [beginning])])
+            beginning = self._merged(beginning, parts.get(at))
+            yield at, beginning
         self._without_current(beginning, now)
+
+    def _forwards_in(
+        self, grid: Grid, places: range, was: _Front, now: _Front
+    ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+        current = slices_of(grid.kept) >= now.block * self._block_us
+        for at in places:
+            column = at - places.start + (at >= was.place)
+            yield at, grid.upto(column, None if at < now.place else ~current)
+            kept = grid.upto(column, current) if at == now.place - 1 else None
+            self._put(BEGINNING, [] if kept is None else [kept])
+
+    def _grid(self, parts: dict[int, pa.RecordBatch], rows: pa.RecordBatch, column: Int64s, width: int) -> Grid | None:
+        """All of it as a grid, where that is faster: not for few places, nor where slices have the same keys."""
+        if width <= _FEW or (len(parts) > 1 and self._folding.alike(*list(parts.values())[:2])):
+            return None
+        return as_grid(self._folding, rows, column, width)
 
     def _without_current(self, beginning: pa.RecordBatch | None, now: _Front) -> pa.RecordBatch | None:
         """The beginnings of the blocks that are over; that of the current one is kept."""
@@ -137,17 +185,15 @@ class Slider:
         before, after = ([part] if part.num_rows else [] for part in parts)
         return before, after
 
-    def _by_place(self, tables: list[pa.RecordBatch]) -> dict[int, pa.RecordBatch]:
-        """Rows by the place of their slice in its block, put at the start of that."""
-        if not tables:
-            return {}
+    def _by_place(self, tables: list[pa.RecordBatch]) -> tuple[pa.RecordBatch, Int64s]:
+        """Rows by the place of their slice in its block, put at the start of that; and the places."""
         table = concat_rows(tables)
         place = slices_of(table) // self._slice_us % self._slices
         blocks = moved(table, -place * self._slice_us)
         if bool((np.diff(place) < 0).any()):
             order = np.argsort(place, kind="stable")
             blocks, place = take_rows(blocks, order), place[order]
-        return dict(_parts(blocks, place))
+        return blocks, place
 
     def _take(self, what: int, until_us: int | None = None) -> list[pa.RecordBatch]:
         """What one of the runs holds, of chunks that begin up to a time."""

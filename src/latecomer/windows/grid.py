@@ -1,0 +1,65 @@
+"""Blocks of slices as a grid: a row for each group, a column for each place in the block, merged along the rows.
+
+Merging place by place costs a search for equal keys in each; where every state is a sum, a minimum or a maximum, numpy
+accumulates whole rows of the grid instead, in the same order, so that sums of floats are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from latecomer.events import Bools, Int64s, take_rows
+from latecomer.windows.folding import FRESH, SLICE, Folding
+
+_MOST_CELLS = 1 << 23
+
+
+@dataclass(frozen=True)
+class Grid:
+    """States merged along the columns: `states[s][g, c]` has all of group g up to column c, if `seen[g, c]`."""
+
+    kept: pa.RecordBatch  # of every group the start of its block, freshness and keys
+    seen: Bools
+    states: list[npt.NDArray[Any]]
+    schema: pa.Schema
+
+    def upto(self, column: int, chosen: Bools | None = None) -> pa.RecordBatch | None:
+        """All groups, or the chosen ones, as they are up to a column; None if there is nothing yet."""
+        seen = self.seen[:, column]
+        groups = np.flatnonzero(seen if chosen is None else seen & chosen)
+        if len(groups) == 0:
+            return None
+        states = [pa.array(state[groups, column]) for state in self.states]
+        return pa.RecordBatch.from_arrays([*take_rows(self.kept, groups).columns, *states], schema=self.schema)
+
+
+def as_grid(folding: Folding, blocks: pa.RecordBatch, column: Int64s, width: int) -> Grid | None:
+    """Rows, laid out by group and column, and merged; None where states are not so simple, or the grid too large."""
+    how = folding.accumulating(blocks)
+    if how is None:
+        return None
+    groups = folding.groups(blocks, (SLICE, FRESH))
+    if len(groups) * width > _MOST_CELLS:
+        return None
+    group = groups.spread(np.arange(len(groups)))
+    seen = np.zeros((len(groups), width), dtype=np.bool_)
+    seen[group, column] = True
+    kept, merged = folding.kept(blocks, groups), []
+    for merge, state in zip(how, blocks.columns[kept.num_columns :], strict=True):
+        values = state.to_numpy()
+        cells = np.full(seen.shape, _neutral(merge, values.dtype), dtype=values.dtype)
+        cells[group, column] = values
+        merged.append(merge.accumulate(cells, axis=1, out=cells))
+    return Grid(kept, np.logical_or.accumulate(seen, axis=1), merged, blocks.schema)
+
+
+def _neutral(merge: np.ufunc, kind: np.dtype[Any]) -> Any:
+    """What changes nothing: -0.0 keeps the sign of a zero that it is added to."""
+    if merge is np.add:
+        return kind.type(-0.0) if kind.kind == "f" else 0
+    return np.iinfo(kind).max if merge is np.minimum else np.iinfo(kind).min
