@@ -96,6 +96,10 @@ class Store(ABC):
     def read(self, chunk: Chunk) -> pa.RecordBatch:
         """Read a chunk and keep it."""
 
+    @abstractmethod
+    def drop(self, chunks: Iterable[Chunk]) -> None:
+        """Remove chunks."""
+
     @property
     def rows(self) -> int:
         """How many rows are held."""
@@ -122,6 +126,7 @@ class ChunkStore(Store):
         self._entries: dict[tuple[int, int], Chunk] = {}
         self._pending: dict[tuple[int, int], bytes] = {}
         self._removed: list[tuple[int, int]] = []
+        self._fetched: dict[tuple[int, int], bytes] = {}
         self._next = 0
         self.notes = {}
         if directory is not None:
@@ -141,20 +146,26 @@ class ChunkStore(Store):
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         for chunk in list(chunks):
-            yield _wide_ticks(rows_from_bytes(self._remove(chunk)))
+            rows = self.read(chunk)
+            self.drop([chunk])
+            yield rows
 
     def read(self, chunk: Chunk) -> pa.RecordBatch:
         key = (chunk.run, chunk.number)
         data = self._pending.get(key)
-        return _wide_ticks(rows_from_bytes(self._backend.get(*key) if data is None else data))
+        if data is None:
+            data = self._fetched.get(key)
+        if data is None:
+            data = self._fetched[key] = self._backend.get(*key)
+        return _wide_ticks(rows_from_bytes(data))
 
-    def _remove(self, chunk: Chunk) -> bytes:
-        key = (chunk.run, chunk.number)
-        del self._entries[key]
-        if key in self._pending:
-            return self._pending.pop(key)
-        self._removed.append(key)
-        return self._backend.get(*key)
+    def drop(self, chunks: Iterable[Chunk]) -> None:
+        for chunk in list(chunks):
+            key = (chunk.run, chunk.number)
+            del self._entries[key]
+            self._fetched.pop(key, None)
+            if self._pending.pop(key, None) is None:
+                self._removed.append(key)
 
     def flush(self) -> bytes:
         """Write what changed; returns the directory to be kept beside it."""
@@ -162,7 +173,7 @@ class ChunkStore(Store):
             self._backend.delete(*key)
         for key, data in self._pending.items():
             self._backend.put(*key, data)
-        self._removed, self._pending = [], {}
+        self._removed, self._pending, self._fetched = [], {}, {}
         return self._dump()
 
     def snapshot(self) -> dict[str, bytes]:
@@ -221,6 +232,9 @@ class _Part(Store):
 
     def read(self, chunk: Chunk) -> pa.RecordBatch:
         return self._whole.read(chunk._replace(run=self._outside(chunk.run)))
+
+    def drop(self, chunks: Iterable[Chunk]) -> None:
+        self._whole.drop([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])
 
     def _outside(self, run: int) -> int:
         return run * self._of + self._number

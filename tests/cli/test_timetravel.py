@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from latecomer.cli.main import app
 from tests.cli.test_cli import run
 
-SMALL = ["--meters", "6", "--days", "3", "--rounds", "1", "--batch", "87", "--seed", "1"]
+SMALL = ["--meters", "6", "--days", "3", "--rounds", "1", "--batch", "87", "--seed", "1", "--warm", "0"]
 
 
 def test_the_bench_shows_and_writes_its_figures(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from latecomer.codec import rows_from_bytes
+from latecomer.codec import batch_from_bytes, batch_to_bytes, bytes_to_text, rows_from_bytes, text_to_bytes
 from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
 from latecomer.impatience import Reorder
 from latecomer.spark.frames import COUNTS_LANE
-from latecomer.spark.hold import HoldPlan
+from latecomer.spark.hold import SMALL, HoldPlan
 from latecomer.spark.pack import PackPlan, packer
 from latecomer.spark.processor import HoldProcessor
 
@@ -83,13 +83,25 @@ def test_an_empty_batch_releases_nothing_and_counts_nothing() -> None:
 def test_state_of_another_query_is_refused() -> None:
     tester = TwsTester(processor())
     push(tester, [5], [1])
-    kept = tester.peekValueState("latecomer", 7)
-    assert kept is not None
+    kept = tester.peekMapState("latecomer", 7)
     other = TwsTester(processor("two"))
-    other.updateValueState("latecomer", 7, tuple(kept))
+    other.updateMapState("latecomer", 7, kept)
     with pytest.raises(StateError, match="stored state must belong to this query"):
         push(other, [6], [2])
+    size, text = kept[SMALL]
+    small = batch_from_bytes(text_to_bytes(text, size))
+    data = batch_to_bytes(small.set_column(0, "format", pa.array([0])))
     old = TwsTester(processor())
-    old.updateValueState("latecomer", 7, (0, *tuple(kept)[1:]))
+    old.updateMapState("latecomer", 7, {SMALL: (len(data), bytes_to_text(data))})
     with pytest.raises(StateError, match="stored state must have format 2; got 0"):
         push(old, [6], [2])
+
+
+def test_a_missing_chunk_is_named() -> None:
+    tester = TwsTester(processor())
+    push(tester, [5], [1])
+    kept = tester.peekMapState("latecomer", 7)
+    damaged = TwsTester(processor())
+    damaged.updateMapState("latecomer", 7, {SMALL: kept[SMALL]})
+    with pytest.raises(StateError, match="stored state must hold chunk 0/0; got None"):
+        push(damaged, [60], [2])

@@ -18,6 +18,7 @@ JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the repor
 RowsOption = Annotated[int, typer.Option(help="Rows in all.")]
 BatchOption = Annotated[int, typer.Option(help="Rows in a micro-batch.")]
 RoundsOption = Annotated[int, typer.Option(help="How often every path runs.")]
+WarmOption = Annotated[int, typer.Option(min=0, help="Rounds before them that do not count: a JVM goes on compiling.")]
 RowSeedOption = Annotated[int, typer.Option(min=0, help="Seed of the rows.")]
 EventsOption = Annotated[int, typer.Option(min=1_000, help="Events of each preset.")]
 EventSeedOption = Annotated[int, typer.Option(min=0, help="Seed of the events.")]
@@ -51,6 +52,7 @@ def reorder(
     rows: RowsOption = 8_000_000,
     batch: BatchOption = 800_000,
     rounds: RoundsOption = 2,
+    warm: WarmOption = 3,
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
@@ -60,7 +62,7 @@ def reorder(
     check_writable(json)
     _check_batches(rows, batch, rounds)
     with working("bench reorder") as tell:
-        report = run(ReorderBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+        report = run(ReorderBench(rows=rows, batch=batch, rounds=rounds, warm=warm, seed=seed), tell)
     _finish(report, json)
 
 
@@ -128,6 +130,7 @@ def window(
     rows: RowsOption = 8_000_000,
     batch: BatchOption = 800_000,
     rounds: RoundsOption = 2,
+    warm: WarmOption = 2,
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
@@ -137,7 +140,7 @@ def window(
     check_writable(json)
     _check_batches(rows, batch, rounds)
     with working("bench window") as tell:
-        report = run(WindowBench(rows=rows, batch=batch, rounds=rounds, seed=seed), tell)
+        report = run(WindowBench(rows=rows, batch=batch, rounds=rounds, warm=warm, seed=seed), tell)
     _finish(report, json)
 
 
@@ -162,6 +165,7 @@ def timetravel(
     meters: Annotated[int, typer.Option(min=1, help="Meters, each with a reading an hour.")] = 1_000,
     days: Annotated[int, typer.Option(min=2, help="Days of readings; from 40 on, windows that wait close.")] = 55,
     rounds: RoundsOption = 3,
+    warm: WarmOption = 3,
     batch: BatchOption = 140_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 0,
     json: JsonOption = None,
@@ -172,7 +176,7 @@ def timetravel(
 
     check_writable(json)
     with working("bench timetravel") as tell:
-        report = run(TimeTravelBench(meters, days, batch, rounds, seed), tell)
+        report = run(TimeTravelBench(meters, days, batch, rounds, warm, seed), tell)
     show_results(report, console)
     show_wanted(report)
     _write(report, json)

@@ -2,7 +2,7 @@
 
 Invariants
 1. Nothing happens before all frames of the micro-batch are read: blobs are put in order and headers merged first.
-2. Only state that changed is written: the machine's chunks in a MapState, everything small in one ValueState.
+2. Only state that changed is written, to one MapState: the machine's chunks, and everything small in one more entry.
 3. State of another format or of other settings is refused, never reinterpreted.
 """
 
@@ -16,10 +16,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import MapState, ValueState
+from pyspark.sql.streaming.stateful_processor import MapState
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import bytes_to_text, cuts, rows_from_bytes, rows_to_bytes, text_to_bytes
+from latecomer.codec import (
+    batch_from_bytes,
+    batch_to_bytes,
+    bytes_to_text,
+    cuts,
+    rows_from_bytes,
+    rows_to_bytes,
+    text_to_bytes,
+)
 from latecomer.contract import CHANGE, PANE, Lane, Machine, Output, Settings
 from latecomer.errors import StateError, must
 from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
@@ -28,6 +36,7 @@ from latecomer.progress import Progress, Timeline
 from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
 FORMAT_VERSION = 2
+SMALL = (0, -1)  # the key of what is small: numbers of chunks are not negative
 
 
 @dataclass(frozen=True)
@@ -58,10 +67,9 @@ class _Frames:
 class Shard:
     """A machine at work on one shard's micro-batch."""
 
-    def __init__(self, plan: HoldPlan, state: ValueState, chunks: MapState) -> None:
+    def __init__(self, plan: HoldPlan, state: MapState) -> None:
         self._plan = plan
         self._state = state
-        self._chunks = chunks
 
     def run(self, rows: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Take in the frames of one micro-batch; gives packed rows."""
@@ -100,24 +108,27 @@ class Shard:
             yield from machine.finish()
 
     def _load(self) -> tuple[Progress, ChunkStore]:
-        stored = None if self._plan.finishing else self._state.get()
+        if self._plan.finishing:
+            return Progress(), ChunkStore()
+        backend = _MapBackend(self._state)
+        stored = backend.find(*SMALL)
         if stored is None:
-            return Progress(), ChunkStore(None if self._plan.finishing else _MapBackend(self._chunks))
-        version, fingerprint, progress, directory = stored
+            return Progress(), ChunkStore(backend)
+        version, fingerprint, progress, directory = batch_from_bytes(stored).to_pylist()[0].values()
         if version != FORMAT_VERSION:
             advice = "use the version of latecomer that wrote it, or a new checkpoint"
             raise StateError(must("stored state", f"have format {FORMAT_VERSION}", version, advice))
         if fingerprint != self._plan.fingerprint:
             advice = "start with the settings the checkpoint was made with, or with a new checkpoint"
             raise StateError(must("stored state", "belong to this query", "another query's", advice))
-        store = ChunkStore(_MapBackend(self._chunks), bytes(directory))
-        return Progress.from_bytes(bytes(progress)), store
+        return Progress.from_bytes(progress), ChunkStore(backend, directory)
 
     def _save(self, progress: Progress, store: ChunkStore) -> None:
         if self._plan.finishing:
             return
-        directory = store.flush()
-        self._state.update((FORMAT_VERSION, self._plan.fingerprint, progress.to_bytes(), directory))
+        small = [FORMAT_VERSION], [self._plan.fingerprint], [progress.to_bytes()], [store.flush()]
+        names = ["format", "fingerprint", "progress", "directory"]
+        _MapBackend(self._state).put(*SMALL, batch_to_bytes(pa.RecordBatch.from_arrays(list(small), names=names)))
 
     def _count(self, frames: _Frames, machine: Machine, timeline: Timeline, counters: Counter[str]) -> pd.DataFrame:
         counts = {
@@ -139,18 +150,25 @@ class Shard:
 
 
 class _MapBackend:
-    """Chunks in Spark's MapState, one value each."""
+    """Bytes in Spark's MapState, as text."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
 
-    def get(self, run: int, number: int) -> bytes:
+    def find(self, run: int, number: int) -> bytes | None:
+        """What there is under a key, if anything."""
         value = self._state.getValue((run, number))
         if value is None:
-            advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
-            raise StateError(must("stored state", f"hold chunk {run}/{number}", None, advice))
+            return None
         size, text = value
         return text_to_bytes(text, size)
+
+    def get(self, run: int, number: int) -> bytes:
+        data = self.find(run, number)
+        if data is None:
+            advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
+            raise StateError(must("stored state", f"hold chunk {run}/{number}", None, advice))
+        return data
 
     def put(self, run: int, number: int, data: bytes) -> None:
         self._state.updateValue((run, number), (len(data), bytes_to_text(data)))

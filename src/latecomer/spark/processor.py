@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import LongType, StringType, StructType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,17 +19,10 @@ if TYPE_CHECKING:
 
     from latecomer.spark.hold import HoldPlan
 
-# As types, not as text: text would be parsed by the JVM, a call each, in every task.
-_SMALL = (
-    StructType()
-    .add("format", IntegerType())
-    .add("fingerprint", StringType())
-    .add("progress", BinaryType())
-    .add("directory", BinaryType())
-)
-_CHUNK_KEY = StructType().add("run", LongType()).add("number", LongType())
-# As text: bytes on their way out of Spark's state are made text and encoded one by one, ASCII is copied.
-_CHUNK = StructType().add("size", LongType()).add("data", StringType())
+# As types, not as text: text would be parsed by the JVM, a call each, in every task. Bytes as text: on their way out of
+# Spark's state bytes are made text and encoded one by one, ASCII is copied.
+_KEY = StructType().add("run", LongType()).add("number", LongType())
+_VALUE = StructType().add("size", LongType()).add("data", StringType())
 
 
 class HoldProcessor(StatefulProcessor):
@@ -40,8 +33,7 @@ class HoldProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's call: name the state."""
-        self._state = handle.getValueState("latecomer", _SMALL)
-        self._chunks = handle.getMapState("chunks", _CHUNK_KEY, _CHUNK)
+        self._state = handle.getMapState("latecomer", _KEY, _VALUE)
 
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame] | Iterator[Row], timerValues: TimerValues
@@ -51,7 +43,7 @@ class HoldProcessor(StatefulProcessor):
         from latecomer.spark.workers import settle
 
         plan = CloudPickleSerializer().loads(self._plan)
-        yield from Shard(plan, self._state, self._chunks).run(cast("Iterator[pd.DataFrame]", rows))
+        yield from Shard(plan, self._state).run(cast("Iterator[pd.DataFrame]", rows))
         settle()
 
     def close(self) -> None:

@@ -60,13 +60,12 @@ class Buckets:
     def update(self, loaded: Loaded, rows: pa.RecordBatch, changed: Bools, gone: Bools) -> None:
         """Write what changed of rows that were loaded, and leave out those that are gone."""
         touched = np.unique(loaded.chunk_of[changed | gone])
-        self._discard([loaded.chunks[number] for number in touched.tolist()])
+        self._store.drop(loaded.chunks[number] for number in touched.tolist())
         self.append(take_rows(rows, np.flatnonzero(np.isin(loaded.chunk_of, touched) & ~gone)))
 
     def expire(self, before_us: int) -> None:
         """Remove the rows before a time."""
-        over = [chunk for chunk in self._store.chunks if chunk.ts_max_us < before_us]
-        self._discard(over)
+        self._store.drop(chunk for chunk in self._store.chunks if chunk.ts_max_us < before_us)
         cut = [chunk for chunk in self._store.chunks if chunk.ts_min_us < before_us]
         for rows in list(self._store.take(cut)):
             self.append(take_rows(rows, np.flatnonzero(int64_view(rows.column(self._time)) >= before_us)))
@@ -80,10 +79,6 @@ class Buckets:
         for crowd in small.values():
             if len(crowd) >= CROWD:
                 self.append(concat_rows(list(self._store.take(crowd))))
-
-    def _discard(self, chunks: list[Chunk]) -> None:
-        for _ in self._store.take(chunks):
-            pass
 
 
 def _near(chunk: Chunk, points_us: Int64s, before_us: int, after_us: int) -> bool:

@@ -66,6 +66,7 @@ class TimeTravelBench:
     days: int = 55
     batch: int = 140_000
     rounds: int = 3
+    warm: int = 3
     seed: int = 0
 
     def readings(self, meters: int | None = None, **settings: Any) -> pa.Table:
@@ -106,16 +107,21 @@ def _paths() -> dict[str, Start]:
 def _speed(
     spark: SparkSession, settings: TimeTravelBench, readings: pa.Table, batches: int, folder: Path, tell: Tell
 ) -> dict[str, list[float]]:
-    """The seconds of the micro-batches that count, by path."""
+    """The seconds of the micro-batches that count, by path.
+
+    Rounds up to 0 warm the JVM up and do not count; waiting, slow and mostly native, is in the last of them only.
+    """
     files = paths.write_readings(readings, folder / "readings", batches)
     skipped = _uncounted(readings, batches)
     times: dict[str, list[float]] = {}
-    for number in range(1, settings.rounds + 1):
-        for name, start in _paths().items():
+    starts = _paths()
+    for number in range(1 - settings.warm, settings.rounds + 1):
+        for name in starts if number > 0 else [each for each in starts if number == 0 or each != "waiting"]:
             tell(f"round {number} of {settings.rounds}: {name}")
-            query = start(paths.read_stream(spark, files), f"{folder}/{name}-{number}")
+            query = starts[name](paths.read_stream(spark, files), f"{folder}/{name}-{number}")
             query.awaitTermination()
-            times.setdefault(name, []).extend(batch_seconds(query)[skipped:])
+            if number > 0:
+                times.setdefault(name, []).extend(batch_seconds(query)[skipped:])
     return times
 
 
