@@ -111,7 +111,7 @@ def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.Reco
     columns = []
     for column in rows.columns:
         if column.null_count == 0 and _is_flat(column.type):
-            moved = pa.array(column.view(_as_integer(column.type)).to_numpy()[positions])
+            moved = pa.array(column.view(_as_integer(column.type)).to_numpy().take(positions))
             columns.append(moved.view(column.type))
             continue
         if indices is None:

@@ -382,11 +382,15 @@ class _Edge(Aggregate):
         return [pa.array(ts_us), values]
 
     def reduce(self, states: States, groups: Groups) -> States:
+        positions = groups.order if len(groups) == len(groups.order) else self._nearest(states, groups)
+        return [state.take(pa.array(positions)) for state in states]
+
+    def _nearest(self, states: States, groups: Groups) -> Int64s:
+        """In each group the position of the event."""
         ts_us = self._sign * states[0].to_numpy()
         nearest = groups.spread(groups.reduce(np.minimum, ts_us)) == ts_us
         alone = int(nearest.sum()) == len(groups)
-        positions = groups.order[nearest[groups.order]] if alone else self._of_ties(nearest, states[1], groups)
-        return [state.take(pa.array(positions)) for state in states]
+        return groups.order[nearest[groups.order]] if alone else self._of_ties(nearest, states[1], groups)
 
     def _of_ties(self, nearest: Bools, values: pa.Array, groups: Groups) -> Int64s:
         """The positions of the smallest or the largest of the values that are nearest."""

@@ -25,14 +25,14 @@ class Slices:
         self._store, self._run = store, first_run
 
     def close(self, arrived: list[pa.RecordBatch], punctuation_us: int) -> pa.RecordBatch | None:
-        """Take partial results in, and give those of the slices that are passed."""
+        """Take partial results in, tables that are merged themselves, and give those of the slices that are passed."""
         last_us = last_slice_of(punctuation_us, self._window) * self._window.slice_us
         waiting = [chunk for chunk in self._store.chunks if chunk.run == self._run]
         passed = [chunk for chunk in waiting if chunk.ts_min_us <= last_us]
         tables = [*self._store.take(passed), *arrived]
         if not tables:
             return None
-        table = self._folding.merge(tables)
+        table = tables[0] if len(tables) == 1 else self._folding.merge(tables)
         cut = int(np.searchsorted(slices_of(table), last_us, side="right"))
         self._keep(table.slice(cut))
         self._unite([chunk for chunk in waiting if chunk.ts_min_us > last_us])
