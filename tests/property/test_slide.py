@@ -109,9 +109,11 @@ def test_a_grid_is_made_where_places_are_many_and_states_simple() -> None:
     with patch("latecomer.windows.slide.as_grid", wraps=as_grid) as made:
         slide(table, window, [1000], SIMPLE)
     assert made.call_count == 2  # the endings, and the beginnings
-    assert as_grid(SIMPLE, table, np.zeros(table.num_rows, dtype=np.int64), 24) is not None
+    columns = np.zeros(table.num_rows, dtype=np.int64)
+    assert as_grid(SIMPLE, table, columns, 8) is not None
+    assert as_grid(SIMPLE, table, columns, 9) is None, "mostly empty"
     edges = closed_slices(1, 30, 3, 0)
-    assert as_grid(FOLDING, edges, np.zeros(edges.num_rows, dtype=np.int64), 24) is None
+    assert as_grid(FOLDING, edges, columns[: edges.num_rows], 8) is None
     huge = Folding((), (Sum("number"),))
     rows = pa.RecordBatch.from_pydict({"ts": pa.array([0], pa.timestamp("us", "UTC")), "number": pa.array([2**60])})
-    assert as_grid(huge, huge.partials(rows, "ts", SLICE_US)[0][1], np.zeros(1, dtype=np.int64), 24) is None
+    assert as_grid(huge, huge.partials(rows, "ts", SLICE_US)[0][1], np.zeros(1, dtype=np.int64), 8) is None

@@ -17,10 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.spark.counters import total, unaccounted
-from latecomer.spark.session import FILE_MANAGER, settings_for_start
+from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, settings_for_start
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
-from latecomer.spark.stored import bind, is_bound
+from latecomer.spark.stored import bind, is_bound, is_local
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -252,17 +252,18 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
 
 
 def test_a_local_checkpoint_is_written_without_starting_processes(spark: SparkSession) -> None:
-    def chosen(checkpoint: str) -> str | None:
-        with settings_for_start(spark, 2, flat=True, checkpoint=checkpoint):
+    def chosen(*, local: bool) -> str | None:
+        with settings_for_start(spark, 2, flat=True, local=local):
             return spark.conf.get(FILE_MANAGER, None)
 
-    assert chosen("s3a://bucket/checkpoint") is None
-    assert chosen("file:///checkpoint") == chosen("checkpoint") != chosen("s3a://bucket/checkpoint")
-    spark.conf.set(FILE_MANAGER, "the.users.own")
-    try:
-        assert chosen("checkpoint") == "the.users.own"
-    finally:
-        spark.conf.unset(FILE_MANAGER)
+    assert chosen(local=False) is None
+    assert chosen(local=True) == PLAIN_FILES
+    for name in (FILE_MANAGER, f"spark.hadoop.{FILE_MANAGER}"):
+        spark.conf.set(name, "the.users.own")
+        try:
+            assert chosen(local=True) != PLAIN_FILES
+        finally:
+            spark.conf.unset(name)
     assert spark.conf.get(FILE_MANAGER, None) is None
 
 
@@ -285,6 +286,9 @@ def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path
     assert not is_bound(spark, checkpoint, stored)
     bind(spark, checkpoint, stored)
     assert is_bound(spark, checkpoint, stored)
+    assert is_local(spark, checkpoint)
+    with pytest.raises(lc.StateError, match="checkpoint must have format 9; got None; use the version of latecomer"):
+        is_bound(spark, checkpoint, {**stored, "format": 9})
     with pytest.raises(lc.StateError, match="strategy"):
         is_bound(spark, checkpoint, {"strategy": {"latencies": (1, 3)}})
 

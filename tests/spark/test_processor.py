@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
 from latecomer.impatience import Reorder
+from latecomer.spark import workers
 from latecomer.spark.frames import COUNTS_LANE
 from latecomer.spark.hold import SMALL, HoldPlan
 from latecomer.spark.pack import PackPlan, packer
@@ -105,3 +107,25 @@ def test_a_missing_chunk_is_named() -> None:
     damaged.updateMapState("latecomer", 7, {SMALL: kept[SMALL]})
     with pytest.raises(StateError, match="stored state must hold chunk 0/0; got None"):
         push(damaged, [60], [2])
+    half = TwsTester(processor())
+    half.updateMapState("latecomer", 7, {key: (size, text[: size // 2]) for key, (size, text) in kept.items()})
+    with pytest.raises(StateError, match="the checkpoint is damaged"):
+        push(half, [60], [2])
+
+
+def test_what_workers_have_loaded_is_set_aside_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers.settle()
+    assert gc.get_freeze_count() == 0, "not in a task"
+    monkeypatch.setattr("latecomer.spark.workers.TaskContext.get", lambda: "a task")
+    monkeypatch.setattr(workers, "_times", 0)
+    try:
+        frozen = []
+        for _ in range(10):  # every task brings tables of its own, in a cycle
+            table: list[object] = [[] for _ in range(30_000)]
+            table.append(table)
+            workers.settle()
+            frozen.append(gc.get_freeze_count())
+        assert frozen[0] > 30_000
+        assert max(frozen) < frozen[0] + 30_000, "the tables of earlier tasks must not stay"
+    finally:
+        gc.unfreeze()

@@ -56,7 +56,7 @@ def reorder(
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
-    """How fast a stream is put in order on Spark (about 6 minutes)."""
+    """How fast a stream is put in order on Spark (about 7 minutes)."""
     from latecomer.experiments.reorder import ReorderBench, run
 
     check_writable(json)
@@ -130,11 +130,11 @@ def window(
     rows: RowsOption = 8_000_000,
     batch: BatchOption = 800_000,
     rounds: RoundsOption = 2,
-    warm: WarmOption = 2,
+    warm: WarmOption = 1,
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
-    """How fast hopping windows are on Spark, against Spark's own (about 15 minutes)."""
+    """How fast hopping windows are on Spark, against Spark's own (about 16 minutes)."""
     from latecomer.experiments.window import WindowBench, run
 
     check_writable(json)

@@ -27,13 +27,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 import latecomer as lc
 from latecomer.experiments.files import take_in_turn
 from latecomer.experiments.report import Report, Target
-from latecomer.spark.session import changed_settings
+from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, changed_settings
 from latecomer.spark.shards import shard_keys
 
 SCHEMA = "ts timestamp, key int, value double"
 START_US = 1_700_000_000_000_000
 WARM_UP = 2
-OUR_ARROW = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}  # what .start sets for flat rows
+OURS = {  # what .start sets for flat rows and a local checkpoint
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    FILE_MANAGER: PLAIN_FILES,
+}
 SPARK_ARROW = {  # Spark's defaults
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
@@ -117,7 +120,7 @@ def _paths(spark: SparkSession, settings: OperatorBench) -> dict[str, Start]:
     one, ten = (f"{int(share * settings.batch)} ms" for share in (0.4, 4.0))
     return {
         "light": lambda df, at: light(df, at, SPARK_ARROW),
-        "light_tuned": lambda df, at: light(df, at, OUR_ARROW),
+        "light_tuned": lambda df, at: light(df, at, OURS),
         "pass_through": lambda df, at: _ours(df, shards).pass_through().start(**discard(at)),
         "row_wise": lambda df, at: _row_wise(df, at, shard_keys(spark, shards)),
         "hold_1": lambda df, at: _ours(df, shards).reorder(one).start(**discard(at)),
@@ -150,7 +153,7 @@ def _row_wise(df: DataFrame, checkpoint: str, keys: tuple[int, ...]) -> Streamin
     shard = F.element_at(F.array(*[F.lit(key) for key in keys]), place)
     rows = df.withColumn("shard", shard).groupBy("shard")
     given = rows.transformWithStateInPandas(RowWise(), SCHEMA, "Append", "None")
-    with changed_settings(df.sparkSession, OUR_ARROW):
+    with changed_settings(df.sparkSession, OURS):
         return to_nowhere(given, checkpoint)
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.experiments.operator import (
-    OUR_ARROW,
+    OURS,
     SPARK_ARROW,
     OperatorBench,
     batch_seconds,
@@ -84,7 +84,7 @@ def run(settings: ReorderBench, tell: Callable[[str], None]) -> Report:
 def _paths(settings: ReorderBench) -> dict[str, Start]:
     return {
         "light": lambda df, at: light(df, at, SPARK_ARROW),
-        "light_tuned": lambda df, at: light(df, at, OUR_ARROW),
+        "light_tuned": lambda df, at: light(df, at, OURS),
         "reorder": lambda df, at: _declared(df).reorder(settings.latency).start(**discard(at)),
     }
 
@@ -107,7 +107,7 @@ def _plans(settings: ReorderBench) -> dict[str, Start]:
 
 def _start(plan: Callable[[lc.Events], DataFrame]) -> Start:
     def start(df: DataFrame, checkpoint: str) -> StreamingQuery:
-        with settings_for_start(df.sparkSession, SHARDS, flat=True), warnings.catch_warnings():
+        with settings_for_start(df.sparkSession, SHARDS, flat=True, local=True), warnings.catch_warnings():
             warnings.simplefilter("ignore", lc.LatecomerWarning)
             return to_nowhere(plan(_declared(df)), checkpoint)
 

@@ -47,7 +47,7 @@ class WindowBench:
     batch: int = 800_000
     keys: int = 20_000
     rounds: int = 2
-    warm: int = 2
+    warm: int = 1
     seed: int = 0
 
     def stream(self, keys: int | None = None) -> OperatorBench:
@@ -69,12 +69,11 @@ def run(settings: WindowBench, tell: Callable[[str], None]) -> Report:
         report.settings["windows_compared"] = _compare(spark, files, Path(folder))
         paths = _paths()
         for number in range(1 - settings.warm, settings.rounds + 1):
-            counts = number > 0  # the rounds up to 0 warm the JVM up; RocksDB, slow and native, has had the comparison
-            for name in paths if counts else ("latecomer", "spark, hdfs"):
+            for name, start in paths.items():
                 tell(f"round {number} of {settings.rounds}: {name}")
-                query = paths[name](read_stream(spark, files), f"{folder}/{name}-{number}")
+                query = start(read_stream(spark, files), f"{folder}/{name}-{number}")
                 query.awaitTermination()
-                if counts:
+                if number > 0:  # those before warm the JVM up
                     times.setdefault(name, []).extend(batch_seconds(query)[FILLING:])
         costs = _costs(spark, settings, Path(folder), files, tell)
     return _finished(report, settings, times, costs)

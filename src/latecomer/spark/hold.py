@@ -114,14 +114,14 @@ class Shard:
         stored = backend.find(*SMALL)
         if stored is None:
             return Progress(), ChunkStore(backend)
-        version, fingerprint, progress, directory = batch_from_bytes(stored).to_pylist()[0].values()
-        if version != FORMAT_VERSION:
+        small = batch_from_bytes(stored).to_pylist()[0]
+        if small["format"] != FORMAT_VERSION:
             advice = "use the version of latecomer that wrote it, or a new checkpoint"
-            raise StateError(must("stored state", f"have format {FORMAT_VERSION}", version, advice))
-        if fingerprint != self._plan.fingerprint:
+            raise StateError(must("stored state", f"have format {FORMAT_VERSION}", small["format"], advice))
+        if small["fingerprint"] != self._plan.fingerprint:
             advice = "start with the settings the checkpoint was made with, or with a new checkpoint"
             raise StateError(must("stored state", "belong to this query", "another query's", advice))
-        return Progress.from_bytes(progress), ChunkStore(backend, directory)
+        return Progress.from_bytes(small["progress"]), ChunkStore(backend, small["directory"])
 
     def _save(self, progress: Progress, store: ChunkStore) -> None:
         if self._plan.finishing:
@@ -161,13 +161,15 @@ class _MapBackend:
         if value is None:
             return None
         size, text = value
-        return text_to_bytes(text, size)
+        try:
+            return text_to_bytes(text, size)
+        except ValueError as error:
+            raise _damaged(run, number, f"{len(text)} characters for {size} bytes") from error
 
     def get(self, run: int, number: int) -> bytes:
         data = self.find(run, number)
         if data is None:
-            advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
-            raise StateError(must("stored state", f"hold chunk {run}/{number}", None, advice))
+            raise _damaged(run, number, None)
         return data
 
     def put(self, run: int, number: int, data: bytes) -> None:
@@ -175,6 +177,11 @@ class _MapBackend:
 
     def delete(self, run: int, number: int) -> None:
         self._state.removeKey((run, number))
+
+
+def _damaged(run: int, number: int, found: object) -> StateError:
+    advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
+    return StateError(must("stored state", f"hold chunk {run}/{number}", found, advice))
 
 
 def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:

@@ -44,6 +44,7 @@ class HoldProcessor(StatefulProcessor):
 
         plan = CloudPickleSerializer().loads(self._plan)
         yield from Shard(plan, self._state).run(cast("Iterator[pd.DataFrame]", rows))
+        del plan
         settle()
 
     def close(self) -> None:

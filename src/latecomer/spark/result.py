@@ -25,7 +25,7 @@ from latecomer.spark.lanes import LaneSchemas, View, lane_rows
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
-from latecomer.spark.stored import Stored, bind, is_bound
+from latecomer.spark.stored import Stored, bind, is_bound, is_local
 
 
 class Result:
@@ -110,7 +110,7 @@ class Result:
             writer = writer.queryName(name)
         if trigger:
             writer = writer.trigger(**trigger)
-        with settings_for_start(spark, self._shards, flat=self._flat(), checkpoint=checkpoint):
+        with settings_for_start(spark, self._shards, flat=self._flat(), local=is_local(spark, checkpoint)):
             return writer.start()
 
     def write(

@@ -13,7 +13,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -27,8 +26,9 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 # On a local disk Spark's default starts a process per look at a link or permission, some fifty in a micro-batch. This
-# one renames as atomically there (and on HDFS), and checks for an existing file in the same way.
-_PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+# one renames as atomically there, and checks for an existing file in the same way. Not so elsewhere: on HDFS it would
+# keep the file of an earlier attempt.
+PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _LOG: Path | None = None
 
@@ -111,23 +111,20 @@ def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
 
 
 def settings_for_start(
-    spark: SparkSession, shards: int, *, flat: bool, checkpoint: str | None = None
+    spark: SparkSession, shards: int, *, flat: bool, local: bool = False
 ) -> contextlib.AbstractContextManager[None]:
     """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
 
     Spark's limit on the bytes of an Arrow batch costs a measurement per row; flat rows cannot exceed it by much.
+    `local`: the checkpoint is on a disk of this machine.
     """
     wanted = operator_settings(shards)
     if flat:
         wanted["spark.sql.execution.arrow.maxBytesPerBatch"] = str(2**31 - 1)
-    if checkpoint is not None and _is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) is None:
-        wanted[FILE_MANAGER] = _PLAIN_FILES
+    chosen = (spark.conf.get(name, None) for name in (FILE_MANAGER, f"spark.hadoop.{FILE_MANAGER}"))
+    if local and not any(chosen):
+        wanted[FILE_MANAGER] = PLAIN_FILES
     return changed_settings(spark, wanted)
-
-
-def _is_local(path: str) -> bool:
-    """Whether a path is one of this machine, as far as it says; without a scheme it may be HDFS, which is as good."""
-    return urlsplit(path).scheme in ("", "file")
 
 
 @contextlib.contextmanager

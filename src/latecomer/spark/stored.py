@@ -36,6 +36,10 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
     found = _read(spark, checkpoint)
     if found is None:
         return False
+    if found.get("format") != stored.get("format"):
+        advice = f"use the version of latecomer that wrote it, or another checkpoint ({checkpoint} is kept as it is)"
+        rule = f"have format {stored.get('format')}"
+        raise StateError(must("checkpoint", rule, found.get("format"), advice))
     current = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
     for name in dict.fromkeys([*stored, *found]):
         if found.get(name) != current.get(name):
@@ -50,6 +54,11 @@ def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
     """Write the settings beside a new checkpoint."""
     frame = spark.createDataFrame([(_text(stored),)], "value string")
     frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
+
+
+def is_local(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a checkpoint that is bound lies on a disk of this machine: Spark knows, whatever its path looks like."""
+    return all(file.startswith("file:") for file in spark.read.text(_path(checkpoint)).inputFiles())
 
 
 def _difference(place: str, before: object, now: object) -> tuple[str, object, object]:

@@ -16,12 +16,13 @@ import pyarrow as pa
 from latecomer.events import Bools, Int64s, take_rows
 from latecomer.windows.folding import FRESH, SLICE, Folding
 
-_MOST_CELLS = 1 << 23
+_MOST_CELLS = 1 << 22
+_SPARSE = 8  # cells for each row: a grid of more is mostly empty, and slower than merging
 
 
 @dataclass(frozen=True)
 class Grid:
-    """States merged along the columns: `states[s][g, c]` has all of group g up to column c, if `seen[g, c]`."""
+    """States merged along the columns: `states[s][c, g]` has all of group g up to column c, if `seen[c, g]`."""
 
     kept: pa.RecordBatch  # of every group the start of its block, freshness and keys
     seen: Bools
@@ -30,32 +31,32 @@ class Grid:
 
     def upto(self, column: int, chosen: Bools | None = None) -> pa.RecordBatch | None:
         """All groups, or the chosen ones, as they are up to a column; None if there is nothing yet."""
-        seen = self.seen[:, column]
+        seen = self.seen[column]
         groups = np.flatnonzero(seen if chosen is None else seen & chosen)
         if len(groups) == 0:
             return None
-        states = [pa.array(state[groups, column]) for state in self.states]
+        states = [pa.array(state[column].take(groups)) for state in self.states]
         return pa.RecordBatch.from_arrays([*take_rows(self.kept, groups).columns, *states], schema=self.schema)
 
 
 def as_grid(folding: Folding, blocks: pa.RecordBatch, column: Int64s, width: int) -> Grid | None:
-    """Rows, laid out by group and column, and merged; None where states are not so simple, or the grid too large."""
+    """Rows, no two of a group in a column, laid out and merged; None where states are not simple or cells too many."""
     how = folding.accumulating(blocks)
     if how is None:
         return None
     groups = folding.groups(blocks, (SLICE, FRESH))
-    if len(groups) * width > _MOST_CELLS:
+    if len(groups) * width > min(_SPARSE * blocks.num_rows, _MOST_CELLS // max(1, len(how))):
         return None
     group = groups.spread(np.arange(len(groups)))
-    seen = np.zeros((len(groups), width), dtype=np.bool_)
-    seen[group, column] = True
+    seen = np.zeros((width, len(groups)), dtype=np.bool_)
+    seen[column, group] = True
     kept, merged = folding.kept(blocks, groups), []
     for merge, state in zip(how, blocks.columns[kept.num_columns :], strict=True):
         values = state.to_numpy()
         cells = np.full(seen.shape, _neutral(merge, values.dtype), dtype=values.dtype)
-        cells[group, column] = values
-        merged.append(merge.accumulate(cells, axis=1, out=cells))
-    return Grid(kept, np.logical_or.accumulate(seen, axis=1), merged, blocks.schema)
+        cells[column, group] = values
+        merged.append(merge.accumulate(cells, axis=0, out=cells))
+    return Grid(kept, np.logical_or.accumulate(seen, axis=0), merged, blocks.schema)
 
 
 def _neutral(merge: np.ufunc, kind: np.dtype[Any]) -> Any:

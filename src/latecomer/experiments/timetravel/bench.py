@@ -107,18 +107,15 @@ def _paths() -> dict[str, Start]:
 def _speed(
     spark: SparkSession, settings: TimeTravelBench, readings: pa.Table, batches: int, folder: Path, tell: Tell
 ) -> dict[str, list[float]]:
-    """The seconds of the micro-batches that count, by path.
-
-    Rounds up to 0 warm the JVM up and do not count; waiting, slow and mostly native, is in the last of them only.
-    """
+    """The seconds of the micro-batches that count, by path; the rounds up to 0, which warm the JVM up, do not."""
     files = paths.write_readings(readings, folder / "readings", batches)
     skipped = _uncounted(readings, batches)
     times: dict[str, list[float]] = {}
     starts = _paths()
     for number in range(1 - settings.warm, settings.rounds + 1):
-        for name in starts if number > 0 else [each for each in starts if number == 0 or each != "waiting"]:
+        for name, start in starts.items():
             tell(f"round {number} of {settings.rounds}: {name}")
-            query = starts[name](paths.read_stream(spark, files), f"{folder}/{name}-{number}")
+            query = start(paths.read_stream(spark, files), f"{folder}/{name}-{number}")
             query.awaitTermination()
             if number > 0:
                 times.setdefault(name, []).extend(batch_seconds(query)[skipped:])
