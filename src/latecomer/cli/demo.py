@@ -39,7 +39,7 @@ def demo(
         raise InputError(must("--keep", "name a folder that does not exist yet", str(keep), "choose another"))
     if keep is not None and not keep.resolve().parent.is_dir():
         raise InputError(must("--keep", "lie in a folder that exists", str(keep), "make the folder first"))
-    with tempfile.TemporaryDirectory(prefix="latecomer-demo-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="latecomer-demo-", ignore_cleanup_errors=True) as scratch:
         folder = keep or Path(scratch)
         with working("demo") as tell:
             result = run(Demo(rows, seed), folder.resolve(), tell)

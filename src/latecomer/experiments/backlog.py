@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import latecomer as lc
+from latecomer.experiments.files import scratch
 from latecomer.experiments.operator import SCHEMA, OperatorBench, write_files
 from latecomer.experiments.report import Report, Target
 from latecomer.spark.counters import unaccounted
@@ -26,7 +26,7 @@ def run(settings: BacklogBench, tell: Callable[[str], None]) -> Report:
     """Hold all rows of one micro-batch and account for every one."""
     files = 8
     size = settings.rows // files
-    with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
+    with scratch() as folder:
         tell("writing rows")
         events = write_files(Path(folder), OperatorBench(size * files, size, seed=settings.seed), shards=1)
         spark = lc.session()

@@ -1,10 +1,16 @@
-"""Input files for streams that must be read in a known order."""
+"""Folders for streams, and input files that must be read in a known order."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
+
+
+def scratch(prefix: str = "latecomer-bench-") -> tempfile.TemporaryDirectory[str]:
+    """A folder for a while. Spark may still write a snapshot of a query that is over while it is removed."""
+    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def take_in_turn(folder: Path) -> None:

@@ -9,7 +9,6 @@ figure is the median over its micro-batches after the first two, over all rounds
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 import latecomer as lc
-from latecomer.experiments.files import take_in_turn
+from latecomer.experiments.files import scratch, take_in_turn
 from latecomer.experiments.report import Report, Target
 from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, changed_settings
 from latecomer.spark.shards import shard_keys
@@ -63,7 +62,7 @@ def run(settings: OperatorBench, tell: Callable[[str], None]) -> Report:
     """Measure every path, round after round."""
     spark = lc.session()
     times: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
+    with scratch() as folder:
         files = write_files(Path(folder), settings, shards=2)
         paths = _paths(spark, settings)
         for number in range(settings.rounds + 1):  # round 0 warms the JVM up and does not count

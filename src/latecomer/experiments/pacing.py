@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ from pyspark.sql.types import StructType
 import latecomer as lc
 from latecomer.disorder.player import read_options
 from latecomer.events import Int64s
+from latecomer.experiments.files import scratch
 from latecomer.experiments.report import Report, Target
 from latecomer.spark.playback import Offset, Playback, PlaybackReader
 
@@ -49,7 +49,7 @@ class PacingBench:
 
 def measure_pacing(settings: PacingBench, tell: Callable[[str], None]) -> Report:
     """Play a recording to a polling loop and to a Spark query, and compare with when each tick was due."""
-    with tempfile.TemporaryDirectory(prefix="latecomer-pacing-") as folder:
+    with scratch("latecomer-pacing-") as folder:
         stamps_us = write_recording(Path(folder) / "recording.parquet", settings)
         tell("the source, polled")
         source = delays_ms(stamps_us, settings, *poll_reader(f"{folder}/recording.parquet", settings))

@@ -9,7 +9,6 @@ lane `down` alone, and do a step either after the sort or before it (Figure 9 of
 from __future__ import annotations
 
 import statistics
-import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
+from latecomer.experiments.files import scratch
 from latecomer.experiments.operator import (
     OURS,
     SPARK_ARROW,
@@ -65,7 +65,7 @@ def run(settings: ReorderBench, tell: Callable[[str], None]) -> Report:
     stream = OperatorBench(settings.rows, settings.batch, seed=settings.seed)
     paths, times = {**_paths(settings), **_plans(settings)}, dict[str, list[float]]()
     counted: dict[str, int] = {}
-    with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
+    with scratch() as folder:
         files = write_files(Path(folder), stream, SHARDS, LATE, LONGEST_US)
         for number in range(1 - settings.warm, settings.rounds + 1):
             counts = number > 0  # the rounds up to 0 warm the JVM up, which goes on compiling for about 30 batches

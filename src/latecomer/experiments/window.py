@@ -11,7 +11,6 @@ many take turns; what counts is the median of the rounds' ratios.
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.errors import LatecomerError
+from latecomer.experiments.files import scratch
 from latecomer.experiments.operator import OperatorBench, batch_seconds, discard, read_stream, to_nowhere, write_files
 from latecomer.experiments.report import Report, Target
 from latecomer.spark.counters import read_counters, total
@@ -63,7 +63,7 @@ def run(settings: WindowBench, tell: Callable[[str], None]) -> Report:
     spark = lc.session()
     times: dict[str, list[float]] = {}
     report = Report("window", {**asdict(settings), "rows_per_hour": PER_HOUR, "wait": WAIT})
-    with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
+    with scratch() as folder:
         files = _files(Path(folder) / "compared", settings.stream())
         tell("comparing the results of all paths")
         report.settings["windows_compared"] = _compare(spark, files, Path(folder))

@@ -12,7 +12,6 @@ readings are replayed, on fewer meters and a quarter of an hour at a time.
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from latecomer.disorder.presets import preset
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerError, must
 from latecomer.events import Int64s, int64_view
+from latecomer.experiments.files import scratch
 from latecomer.experiments.operator import batch_seconds, discard
 from latecomer.experiments.report import Report, Target
 from latecomer.experiments.timetravel import paths
@@ -85,7 +85,7 @@ def run(settings: TimeTravelBench, tell: Tell) -> Report:
         advice = f"e.g. --batch {max(1, len(readings) // 20)} --rounds 2"
         raise InputError(must("--batch", rule, (settings.batch, settings.rounds), advice))
     report = Report("timetravel", {**asdict(settings), "readings": len(readings), "bound": paths.BOUND})
-    with tempfile.TemporaryDirectory(prefix="latecomer-bench-") as folder:
+    with scratch() as folder:
         spark = lc.session()
         tell("comparing time travel with Spark's own windows")
         report.settings["alerts_compared"] = _compare(spark, settings, Path(folder))
