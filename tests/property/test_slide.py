@@ -65,14 +65,17 @@ def one_by_one(table: pa.RecordBatch, window: Window) -> Results:
     return {place: (0.0, parts[0][1], parts[-1][2]) for place, parts in found.items()}
 
 
-@settings(max_examples=40)
-@given(
+streams = given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(1, 40),
     gap=st.integers(0, 15),
     shape=st.sampled_from([(2, 1), (3, 1), (3, 2), (7, 1), (7, 3), (24, 1), (60, 7)]),
     cuts=st.lists(st.integers(-10, 45), max_size=12),
 )
+
+
+@settings(max_examples=40)
+@streams
 def test_however_slices_come_the_windows_are_the_same(
     seed: int, count: int, gap: int, shape: tuple[int, int], cuts: list[int]
 ) -> None:
@@ -86,13 +89,7 @@ def test_however_slices_come_the_windows_are_the_same(
 
 
 @settings(max_examples=40)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    count=st.integers(1, 40),
-    gap=st.integers(0, 15),
-    shape=st.sampled_from([(2, 1), (3, 1), (3, 2), (7, 1), (7, 3), (24, 1), (60, 7)]),
-    cuts=st.lists(st.integers(-10, 45), max_size=12),
-)
+@streams
 def test_windows_merged_in_a_grid_are_those_merged_place_by_place(
     seed: int, count: int, gap: int, shape: tuple[int, int], cuts: list[int]
 ) -> None:
