@@ -32,6 +32,7 @@ from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
 
 CHUNK_BYTES = 1_000_000
 CROWD = 8
+_MOST_SAVED = 8  # a chunk has at most so many times its bytes before compression
 
 
 class Chunk(NamedTuple):
@@ -86,7 +87,7 @@ class Store(ABC):
 
     @abstractmethod
     def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
-        """Keep rows that are sorted by time, in as many chunks as they need, compressed if wished."""
+        """Keep rows in as many chunks as they need, compressed if wished; best sorted by time: a chunk has a range."""
 
     @abstractmethod
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -137,12 +138,20 @@ class ChunkStore(Store):
         return list(self._entries.values())
 
     def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
-        for start, stop in cuts(rows, CHUNK_BYTES):
-            key = (run, self._next)
+        done, most = 0, CHUNK_BYTES
+        while done < rows.num_rows:
+            _, count = next(cuts(rows.slice(done), most))
+            piece = _narrow_ticks(rows.slice(done, count))
+            data = rows_to_bytes(piece, compressed=compressed)
+            if len(data) > 2 * CHUNK_BYTES and most > CHUNK_BYTES:
+                most = CHUNK_BYTES  # compressed less well than the piece before it
+                continue
+            key, times = (run, self._next), ts_us[done : done + count]
             self._next += 1
-            piece = _narrow_ticks(rows.slice(start, stop - start))
-            self._pending[key] = rows_to_bytes(piece, compressed=compressed)
-            self._entries[key] = Chunk(*key, int(ts_us[start]), int(ts_us[stop - 1]), stop - start, piece.nbytes)
+            self._pending[key] = data
+            self._entries[key] = Chunk(*key, int(times.min()), int(times.max()), count, piece.nbytes)
+            done += count
+            most = CHUNK_BYTES * min(max(1, piece.nbytes // len(data)), _MOST_SAVED) if compressed else CHUNK_BYTES
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         for chunk in list(chunks):

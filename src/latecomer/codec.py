@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.events import Int64s
+from latecomer.events import Int64s, as_bits
 
 Arrays = Mapping[str, "Int64s | pa.Array"]
 
@@ -96,18 +96,22 @@ def text_to_bytes(text: str, size: int) -> bytes:
 
 
 _SAMPLE = 256
+_TWIN = b"latecomer.twin"
 _WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _NARROW = {wide: narrow for narrow, wide in _WIDE.items()}
 
 
 def rows_to_bytes(rows: pa.RecordBatch, *, compressed: bool = False) -> bytes:
-    """Rows as bytes, text with small offsets and, where it repeats itself, dictionary-encoded."""
+    """Rows as bytes, text with small offsets and, where it repeats itself, dictionary-encoded.
+
+    Compressed, a column that has the same values as one before it is stored once: those of slices with one event each.
+    """
     rows = _retyped(rows, _NARROW)
     for place, column in enumerate(rows.columns):
         if _is_text(column.type) and _repeats(column):
             encoded = column.dictionary_encode()
             rows = rows.set_column(place, rows.schema.field(place).with_type(encoded.type), encoded)
-    return batch_to_bytes(rows, _COMPRESSED if compressed else None)
+    return batch_to_bytes(_without_twins(rows), _COMPRESSED) if compressed else batch_to_bytes(rows)
 
 
 def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordBatch:
@@ -115,12 +119,39 @@ def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordB
 
     Wide text has 64-bit offsets, so that many pieces can be put together to more than 2 GB.
     """
-    rows = batch_from_bytes(data)
+    rows = _with_twins(batch_from_bytes(data))
     for place, column in enumerate(rows.columns):
         if pa.types.is_dictionary(column.type):
             plain = column.dictionary_decode()
             rows = rows.set_column(place, rows.schema.field(place).with_type(plain.type), plain)
     return widened(rows) if wide else rows
+
+
+def _without_twins(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same with nothing in the columns whose values are, bit for bit, those of another; they say of which."""
+    met: list[tuple[int, pa.Array]] = []
+    for place, column in enumerate(rows.columns):
+        bits = as_bits(column)
+        if bits is None:
+            continue
+        twin = next((at for at, other in met if rows.columns[at].type == column.type and other.equals(bits)), None)
+        if twin is None:
+            met.append((place, bits))
+        else:
+            field = rows.schema.field(place)
+            marked = field.with_type(pa.null()).with_metadata({**(field.metadata or {}), _TWIN: str(twin)})
+            rows = rows.set_column(place, marked, pa.nulls(rows.num_rows))
+    return rows
+
+
+def _with_twins(rows: pa.RecordBatch) -> pa.RecordBatch:
+    for place, field in enumerate(rows.schema):
+        said = dict(field.metadata or {})
+        twin = said.pop(_TWIN, None)
+        if twin is not None:
+            column = rows.column(int(twin))
+            rows = rows.set_column(place, field.with_type(column.type).with_metadata(said or None), column)
+    return rows
 
 
 def wide_type(kind: pa.DataType) -> pa.DataType:

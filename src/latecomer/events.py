@@ -110,14 +110,21 @@ def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.Reco
     indices: pa.Array | None = None
     columns = []
     for column in rows.columns:
-        if column.null_count == 0 and _is_flat(column.type):
-            moved = pa.array(column.view(_as_integer(column.type)).to_numpy().take(positions))
-            columns.append(moved.view(column.type))
+        bits = as_bits(column)
+        if bits is not None:
+            columns.append(pa.array(bits.to_numpy().take(positions)).view(column.type))
             continue
         if indices is None:
             indices = pa.array(positions)
         columns.append(column.take(indices))
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def as_bits(column: pa.Array) -> pa.Array | None:
+    """A flat column without nulls, seen as integers of the same width; None for others."""
+    if column.null_count or not _is_flat(column.type):
+        return None
+    return column.view(_as_integer(column.type))
 
 
 def _is_flat(kind: pa.DataType) -> bool:

@@ -83,6 +83,36 @@ def test_large_batches_become_chunks_of_at_most_a_megabyte() -> None:
     assert all(left[1] < right[0] for left, right in itertools.pairwise(spans))
 
 
+def test_what_compresses_well_goes_into_fewer_chunks_and_what_does_not_into_small_ones() -> None:
+    rng = np.random.default_rng(0)
+    even, uneven = np.zeros(1_000_000, dtype=np.int64), rng.integers(0, 2**62, 1_000_000)
+    for values, most in ((even, 3), (np.concatenate([even, uneven]), 14)):
+        store = ChunkStore()
+        batch = pa.RecordBatch.from_pydict({"value": values})
+        store.append(batch, np.arange(len(values)), compressed=True)
+        assert len(store.chunks) <= most
+        assert (
+            pa.Table.from_batches(store.read(chunk) for chunk in store.chunks).combine_chunks().to_batches()[0] == batch
+        )
+        parts = store.snapshot()
+        assert max(len(data) for name, data in parts.items() if name != "directory") <= 2 * CHUNK_BYTES
+
+
+def test_equal_columns_are_stored_once_bit_for_bit() -> None:
+    value = np.random.default_rng(0).random(1_000)
+    zeros, below = np.zeros(1_000), np.full(1_000, -0.0)
+    nan = np.full(1_000, np.nan)
+    columns = {"a": value, "b": value, "z": zeros, "y": below, "n": nan, "m": nan, "i": value.view(np.int64)}
+    schema = pa.schema([pa.field(name, pa.array(v).type, nullable=name != "b") for name, v in columns.items()])
+    schema = schema.set(1, schema.field(1).with_metadata({"k": "v"}))
+    batch = pa.RecordBatch.from_arrays([pa.array(v) for v in columns.values()], schema=schema)
+    data = rows_to_bytes(batch, compressed=True)
+    assert len(data) < 2.5 * value.nbytes
+    back = rows_from_bytes(data)
+    assert back.schema.equals(schema, check_metadata=True)
+    assert all(back.column(name).to_numpy().tobytes() == values.tobytes() for name, values in columns.items())
+
+
 def test_uneven_values_are_cut_finer() -> None:
     values = ["x" * 10] * 1_000 + ["y" * 400_000] * 10
     batch = pa.RecordBatch.from_pydict({"text": pa.array(values)})

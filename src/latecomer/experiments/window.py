@@ -142,10 +142,12 @@ def _costs(
     for overlap in OVERLAPS:
         asked[f"{overlap} advances"] = files, f"{overlap} hours"
     found: dict[str, list[float]] = {name: [] for name in asked}
-    for number in range(1, settings.rounds + 1):
+    for number in range(1 - settings.warm, settings.rounds + 1):
         for name, (path, size) in asked.items():
             tell(f"round {number} of {settings.rounds}: cost of {name}")
-            found[name].append(_cost(_ours(read_stream(spark, path), size), f"{folder}/cost-{name}-{number}"))
+            cost = _cost(_ours(read_stream(spark, path), size), f"{folder}/cost-{name}-{number}")
+            if number > 0:
+                found[name].append(cost)
     return found
 
 

@@ -127,24 +127,33 @@ class _Tiers(Machine):
             arrived = [table for table in (came.get(tier), moved) if table is not None]
             slices = Slices(self._folding, self._window, self.store, RUNS * tier)
             closed = slices.close(arrived, punctuation_us)
-            moved = None if closed is None else self._folding.merge([freshness(closed, 0)])
+            moved = None if closed is None else self._known(closed)
             windows = slices.slide(None if closed is None or moved is None else _both(closed, moved), punctuation_us)
             if windows is not None:
                 yield from self._answers(tier, windows)
+
+    def _known(self, closed: pa.RecordBatch) -> pa.RecordBatch:
+        """What closed slices hold, as the next tier knows it; merged unless it is all fresh or none, and merged so."""
+        fresh = closed.column(FRESH).to_numpy()
+        known = freshness(closed, 0)
+        return known if bool((fresh == fresh[0]).all()) else self._folding.merge([known])
 
     def _answers(self, tier: int, windows: pa.RecordBatch) -> Iterator[Output]:
         """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
         folding, place = self._folding, (tier, len(self._latencies_us))
         groups = folding.groups(windows, (SLICE,))
-        number, fresh = groups.spread(np.arange(len(groups))), windows.column(FRESH).to_numpy()
-        now, _ = self._results(windows, number, np.flatnonzero(fresh == 1))
+        fresh = windows.column(FRESH).to_numpy() == 1
+        if bool(fresh.all()):
+            now = window_results(folding, self._window, folding.reduced(windows, groups))
+            yield from told(place, now, GIVEN, np.ones(now.num_rows, dtype=np.bool_))
+            return
+        number = groups.spread(np.arange(len(groups)))
+        now, _ = self._results(windows, number, np.flatnonzero(fresh))
         another = np.ones(now.num_rows, dtype=np.bool_)
-        known = np.flatnonzero(fresh == 0)
-        if len(known):
-            old, standing = self._results(windows, number, known)
-            same = equal_rows(old, take_rows(now, standing))
-            another[standing[same]] = False
-            yield from told(place, old, VOID, ~same)
+        old, standing = self._results(windows, number, np.flatnonzero(~fresh))
+        same = equal_rows(old, take_rows(now, standing))
+        another[standing[same]] = False
+        yield from told(place, old, VOID, ~same)
         yield from told(place, now, GIVEN, another)
         yield from told(place, now, SAME, ~another)
 

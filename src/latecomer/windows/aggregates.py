@@ -319,9 +319,9 @@ class _Extreme(Aggregate):
 
 def _with_signs(found: pa.Array, values: pa.Array, groups: Groups, sign: int) -> pa.Array:
     """Extremes whose zeros have the sign they must: -0.0 is below 0.0, in whatever order they came."""
-    zero = pc.equal(found, pa.scalar(0, found.type)).fill_null(False)
-    if not zero.true_count:
+    if found.null_count == 0 and not (found.to_numpy() == 0).any():
         return found
+    zero = pc.equal(found, pa.scalar(0, found.type)).fill_null(False)
     numbers = values.fill_null(pa.scalar(math.nan, values.type)).to_numpy()
     wanted = (numbers == 0) & (np.signbit(numbers) == (sign > 0))
     has_wanted = pa.array(groups.reduce(np.add, wanted.astype(np.int64)) > 0)

@@ -92,7 +92,10 @@ class Folding:
         """The same of two tables that stand for the same row by row, as those of busy slices do; None for others."""
         if not self.alike(one, other):
             return None
-        return self._with_states(one.select(self._kept), concat_rows([one, other]), Pairs.of(one.num_rows))
+        both = [
+            pa.concat_arrays(pair) for pair in zip(self._state_columns(one), self._state_columns(other), strict=True)
+        ]
+        return self._with_states(one.select(self._kept), both, one.schema, Pairs.of(one.num_rows))
 
     def alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
         """Whether two tables stand for the same row by row."""
@@ -111,18 +114,18 @@ class Folding:
 
     def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """A row for each group."""
-        return self._with_states(self.kept(table, groups), table, groups)
+        return self._with_states(self.kept(table, groups), self._state_columns(table), table.schema, groups)
 
     def kept(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """What groups keep of their first rows: all but the states."""
         return take_rows(table.select(self._kept), groups.firsts)
 
-    def _with_states(self, kept: pa.RecordBatch, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+    def _with_states(self, kept: pa.RecordBatch, states: States, schema: pa.Schema, groups: Groups) -> pa.RecordBatch:
         """The columns that groups keep, and the states that they make up together."""
         columns = list(kept.columns)
-        for states, aggregate in zip(self._states(table), self.aggregates, strict=True):
-            columns += aggregate.reduce(states, groups)
-        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+        for own, aggregate in zip(self._by_aggregate(states, schema), self.aggregates, strict=True):
+            columns += aggregate.reduce(own, groups)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def accumulating(self, table: pa.RecordBatch) -> list[np.ufunc] | None:
         """How each state column is merged, where each is by itself and simply; None otherwise."""
@@ -140,10 +143,15 @@ class Folding:
         return [aggregate.result(states) for aggregate, states in together]
 
     def _states(self, table: pa.RecordBatch) -> list[States]:
-        columns = list(table.columns)[2 + len(self.keys) :]
-        names = table.schema.names[2 + len(self.keys) :]
+        return self._by_aggregate(self._state_columns(table), table.schema)
+
+    def _state_columns(self, table: pa.RecordBatch) -> States:
+        return list(table.columns)[2 + len(self.keys) :]
+
+    def _by_aggregate(self, columns: States, schema: pa.Schema) -> list[States]:
+        """State columns, as they stand in a table of this schema, of each aggregate."""
         found: list[States] = [[] for _ in self.aggregates]
-        for name, column in zip(names, columns, strict=True):
+        for name, column in zip(schema.names[2 + len(self.keys) :], columns, strict=True):
             found[int(name.removeprefix("_lc_state").split("_")[0])].append(column)
         return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ class Pairs(Groups):
     """The rows of two tables of one size, one after the other, each with its counterpart."""
 
     @classmethod
+    @lru_cache(maxsize=2)
     def of(cls, size: int) -> Pairs:
         """Pairs of rows of two tables of this size."""
         order = np.empty(2 * size, dtype=np.int64)

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import Store
+from latecomer.chunks import CHUNK_BYTES, Store
+from latecomer.codec import narrow
 from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.windows.folding import Folding, moved, slices_of
 from latecomer.windows.grid import Grid, as_grid
@@ -61,19 +62,18 @@ class Slider:
         was, now = (_Front(*divmod(last + 1, self._slices)) for last in (before, last_slice))
         over, current = ([], []) if table is None else self._cut(table, now.block * self._block_us)
         ended = [*self._take(SLICES), *over] if was.block < now.block else []
-        endings = self._endings(ended, last_slice)
+        endings = self._endings(ended, last_slice, last_slice - before)
         given = list(self._windows([*over, *current], endings, was, now))
         self._put(SLICES, current)
         return concat_rows(given) if given else None
 
-    def _endings(self, ended: list[pa.RecordBatch], last_slice: int) -> dict[int, pa.RecordBatch]:
+    def _endings(self, ended: list[pa.RecordBatch], last_slice: int, closed: int) -> dict[int, pa.RecordBatch]:
         """What the blocks that are over add to the windows that close now, by place; of open windows it is kept."""
         last_start_us = (last_slice - self._slices + 1) * self._slice_us
         closing: dict[int, list[pa.RecordBatch]] = {}
         still_open: list[pa.RecordBatch] = []
-        for table in self._take(ENDINGS, last_start_us):
-            leaving, staying = self._cut(table, last_start_us + 1)
-            still_open += staying
+        for table in self._held_endings(last_start_us):
+            leaving, still_open = self._cut(table, last_start_us + 1)
             for part in leaving:
                 for start, rows in _parts(part, slices_of(part) // self._slice_us):
                     closing.setdefault(start % self._slices, []).append(rows)
@@ -83,8 +83,35 @@ class Slider:
                 leaving, staying = self._cut(rows, last_start_us + 1)
                 fresh += staying
                 closing.setdefault(place, []).extend(leaving)
-        self._put(ENDINGS, [*still_open, *reversed(fresh)])
+        self._keep_endings([*still_open, *reversed(fresh)], closed)
         return {place: concat_rows(tables) for place, tables in closing.items() if tables}
+
+    def _held_endings(self, until_us: int) -> list[pa.RecordBatch]:
+        """The endings in chunks that begin up to a time, in order of time again."""
+        held = self._take(ENDINGS, until_us)
+        if not held:
+            return []
+        table = concat_rows(held)
+        start = slices_of(table) // self._slice_us
+        return [take_rows(table, np.argsort(narrow(start - start.min()), kind="stable"))]
+
+    def _keep_endings(self, tables: list[pa.RecordBatch], closed: int) -> None:
+        """Keep endings in bands of as many windows as will be read together: as many as have closed now, or a chunk's.
+
+        Within a band the windows of a key stand side by side: from one to the next an ending changes seldom, or little,
+        so that they take a fraction of the space and of the time to write. Where windows have not the same keys
+        that is lost, and nothing else.
+        """
+        if not tables:
+            return
+        table = concat_rows(tables)
+        starts = np.flatnonzero(np.diff(slices_of(table), prepend=NEVER_US))
+        band = max(closed, len(starts) * CHUNK_BYTES // table.nbytes, 1)
+        for first, after in pairwise([*starts[::band].tolist(), table.num_rows]):
+            rows = table.slice(first, after - first)
+            sizes = np.diff(starts[(starts >= first) & (starts < after)], append=after)
+            rank = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            self._put(ENDINGS, [take_rows(rows, np.argsort(rank, kind="stable"))])
 
     def _windows(
         self, arrived: list[pa.RecordBatch], endings: dict[int, pa.RecordBatch], was: _Front, now: _Front
@@ -173,6 +200,8 @@ class Slider:
         if blocks is None:
             return []
         windows = moved(blocks, place * self._slice_us)
+        if self._step == 1:
+            return [windows]
         chosen = np.flatnonzero(slices_of(windows) // self._slice_us % self._step == 0)
         if len(chosen) == windows.num_rows:
             return [windows]
@@ -202,7 +231,7 @@ class Slider:
         return list(self._store.take(chosen))
 
     def _put(self, what: int, tables: list[pa.RecordBatch]) -> None:
-        """Keep tables, which follow each other in time."""
+        """Keep tables."""
         if tables:
             table = concat_rows(tables)
             self._store.append(table, slices_of(table), self._first_run + what, compressed=True)
