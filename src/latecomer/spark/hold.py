@@ -35,7 +35,7 @@ from latecomer.headers import Header
 from latecomer.progress import Progress, Timeline
 from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SMALL = (0, -1)  # the key of what is small: numbers of chunks are not negative
 
 

@@ -29,14 +29,19 @@ class Grid:
     states: list[npt.NDArray[Any]]
     schema: pa.Schema
 
-    def upto(self, column: int, chosen: Bools | None = None) -> pa.RecordBatch | None:
-        """All groups, or the chosen ones, as they are up to a column; None if there is nothing yet."""
-        seen = self.seen[column]
-        groups = np.flatnonzero(seen if chosen is None else seen & chosen)
-        if len(groups) == 0:
-            return None
-        states = [pa.array(state[column].take(groups)) for state in self.states]
-        return pa.RecordBatch.from_arrays([*take_rows(self.kept, groups).columns, *states], schema=self.schema)
+    def upto(self, columns: Int64s, hidden: Bools | None = None) -> tuple[pa.RecordBatch, Int64s]:
+        """All groups as they are up to each of some columns, one after the other; and which of those, of each row.
+
+        Of groups there is nothing in the columns in which they are hidden, nor before their first row.
+        """
+        seen = self.seen[columns]
+        if hidden is not None:
+            seen &= ~hidden
+        which, group = np.nonzero(seen)
+        column = columns[which]
+        states = [pa.array(state[column, group]) for state in self.states]
+        rows = pa.RecordBatch.from_arrays([*take_rows(self.kept, group).columns, *states], schema=self.schema)
+        return rows, which
 
 
 def as_grid(folding: Folding, blocks: pa.RecordBatch, column: Int64s, width: int) -> Grid | None:

@@ -31,6 +31,9 @@ from latecomer.windows.window import Window
 SLICES, ENDINGS, BEGINNING = range(3)
 RUNS = 3  # a slider's runs in a store
 _FEW = 4  # places that are merged as fast one by one
+_MANY = 500  # rows of a window, with which windows are merged faster one by one
+
+Place = int | Int64s  # in a block; one of each row, where rows are of many
 
 
 class _Front(NamedTuple):
@@ -38,6 +41,27 @@ class _Front(NamedTuple):
 
     block: int
     place: int
+
+
+class _Tables:
+    """Tables of windows, by the place of their start in a block; those of many places are by themselves."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[int, list[pa.RecordBatch]] = {}
+        self._others: list[pa.RecordBatch] = []
+
+    def add(self, place: Place, tables: list[pa.RecordBatch]) -> None:
+        """More tables of a place, or of many."""
+        (self._by_place.setdefault(place, []) if isinstance(place, int) else self._others).extend(tables)
+
+    def pop(self, place: Place) -> pa.RecordBatch | None:
+        """All of one place, together."""
+        tables = self._by_place.pop(place, []) if isinstance(place, int) else []
+        return concat_rows(tables) if tables else None
+
+    def rest(self) -> list[pa.RecordBatch]:
+        """All that was not asked for."""
+        return [*(table for tables in self._by_place.values() for table in tables), *self._others]
 
 
 class Slider:
@@ -59,6 +83,8 @@ class Slider:
         if before == last_slice:
             return None
         self._store.notes[self._note] = last_slice
+        if self._slices == 2:
+            return self._pairs(table, before, last_slice)
         was, now = (_Front(*divmod(last + 1, self._slices)) for last in (before, last_slice))
         over, current = ([], []) if table is None else self._cut(table, now.block * self._block_us)
         ended = [*self._take(SLICES), *over] if was.block < now.block else []
@@ -67,24 +93,57 @@ class Slider:
         self._put(SLICES, current)
         return concat_rows(given) if given else None
 
-    def _endings(self, ended: list[pa.RecordBatch], last_slice: int, closed: int) -> dict[int, pa.RecordBatch]:
+    def _pairs(self, table: pa.RecordBatch | None, before: int, last_slice: int) -> pa.RecordBatch | None:
+        """The same for windows of two slices, which need neither endings nor beginnings: only `SLICES` holds any."""
+        held = self._take(SLICES) + ([] if table is None else [table])
+        if not held:
+            return None
+        rows = concat_rows(held)
+        _, staying = self._cut(rows, last_slice * self._slice_us)
+        self._put(SLICES, staying)
+        number = slices_of(rows) // self._slice_us
+        closing = range(max(before, int(number[0]) - 1), min(last_slice, int(number[-1]) + 1))
+        given: list[pa.RecordBatch] = []
+        if rows.num_rows > _MANY * len(closing):
+            parts = dict(_parts(rows, number))
+            for start in closing:
+                first = self._of_windows(parts.get(start), 0, closing)
+                then = self._of_windows(parts.get(start + 1), 1, closing)
+                given += self._together(first[0] if first else None, then)
+        else:
+            given = [*self._of_windows(rows, 0, closing), *self._of_windows(rows, 1, closing)]
+        return concat_rows(given) if given else None
+
+    def _of_windows(self, rows: pa.RecordBatch | None, place: int, closing: range) -> list[pa.RecordBatch]:
+        """The rows that windows which close have at one of their places."""
+        if rows is None:
+            return []
+        windows = self._starting(rows, -place)
+        for part in windows:
+            start = slices_of(part) // self._slice_us
+            wanted = (start >= closing.start) & (start < closing.stop)
+            if not wanted.all():
+                return [take_rows(part, np.flatnonzero(wanted))] if wanted.any() else []
+        return windows
+
+    def _endings(self, ended: list[pa.RecordBatch], last_slice: int, closed: int) -> _Tables:
         """What the blocks that are over add to the windows that close now, by place; of open windows it is kept."""
         last_start_us = (last_slice - self._slices + 1) * self._slice_us
-        closing: dict[int, list[pa.RecordBatch]] = {}
+        closing = _Tables()
         still_open: list[pa.RecordBatch] = []
         for table in self._held_endings(last_start_us):
             leaving, still_open = self._cut(table, last_start_us + 1)
             for part in leaving:
                 for start, rows in _parts(part, slices_of(part) // self._slice_us):
-                    closing.setdefault(start % self._slices, []).append(rows)
+                    closing.add(start % self._slices, [rows])
         fresh: list[pa.RecordBatch] = []
         for place, ending in self._backwards(ended):
             for rows in self._starting(ending, place):
-                leaving, staying = self._cut(rows, last_start_us + 1)
+                leaving, staying = self._divided(rows, last_start_us)
                 fresh += staying
-                closing.setdefault(place, []).extend(leaving)
+                closing.add(place, leaving)
         self._keep_endings([*still_open, *reversed(fresh)], closed)
-        return {place: concat_rows(tables) for place, tables in closing.items() if tables}
+        return closing
 
     def _held_endings(self, until_us: int) -> list[pa.RecordBatch]:
         """The endings in chunks that begin up to a time, in order of time again."""
@@ -114,26 +173,32 @@ class Slider:
             self._put(ENDINGS, [take_rows(rows, np.argsort(rank, kind="stable"))])
 
     def _windows(
-        self, arrived: list[pa.RecordBatch], endings: dict[int, pa.RecordBatch], was: _Front, now: _Front
+        self, arrived: list[pa.RecordBatch], endings: _Tables, was: _Front, now: _Front
     ) -> Iterator[pa.RecordBatch]:
         """Move on by a place in all blocks, and give the windows that end there."""
         for place, beginning in self._forwards(self._take(BEGINNING), arrived, was, now):
-            yield from self._together(endings.get(place + 1), self._starting(beginning, place + 1 - self._slices))
+            yield from self._together(endings.pop(place + 1), self._starting(beginning, place + 1 - self._slices))
+        yield from endings.rest()
 
-    def _backwards(self, ended: list[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    def _backwards(self, ended: list[pa.RecordBatch]) -> Iterator[tuple[Place, pa.RecordBatch | None]]:
         """What blocks have from a place on, from the last place to the second."""
         if not ended:
             return
         blocks, place = self._by_place(ended)
         parts, last, ending = dict(_parts(blocks, place)), self._slices - 1, None
         grid = self._grid(parts, blocks, last - place, self._slices)
+        if grid is not None:
+            places = np.arange(1, self._slices)
+            rows, which = grid.upto(last - places)
+            yield places[which], rows
+            return
         for at in range(last, 0, -1):
-            ending = self._merged(parts.get(at), ending) if grid is None else grid.upto(last - at)
+            ending = self._merged(parts.get(at), ending)
             yield at, ending
 
     def _forwards(
         self, held: list[pa.RecordBatch], arrived: list[pa.RecordBatch], was: _Front, now: _Front
-    ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    ) -> Iterator[tuple[Place, pa.RecordBatch | None]]:
         """What blocks have up to a place, from the first place that is new; of the current block, that is kept.
 
         In a grid, what is held of the block that was current stands in a column before the first place new to it.
@@ -147,7 +212,7 @@ class Slider:
             column.append(place - first + (place >= was.place))
             grid = self._grid(parts, concat_rows([*held, blocks]), np.concatenate(column), last - first + 1)
             if grid is not None:
-                yield from self._forwards_in(grid, range(first, last), was, now)
+                yield self._forwards_in(grid, np.arange(first, last), was, now)
                 return
         beginning: pa.RecordBatch | None = None
         for at in range(first, last):
@@ -159,15 +224,14 @@ class Slider:
             yield at, beginning
         self._without_current(beginning, now)
 
-    def _forwards_in(
-        self, grid: Grid, places: range, was: _Front, now: _Front
-    ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    def _forwards_in(self, grid: Grid, places: Int64s, was: _Front, now: _Front) -> tuple[Int64s, pa.RecordBatch]:
         current = slices_of(grid.kept) >= now.block * self._block_us
-        for at in places:
-            column = at - places.start + (at >= was.place)
-            yield at, grid.upto(column, None if at < now.place else ~current)
-            kept = grid.upto(column, current) if at == now.place - 1 else None
-            self._put(BEGINNING, [] if kept is None else [kept])
+        columns = places - places[0] + (places >= was.place)
+        if now.place > places[0]:
+            kept, _ = grid.upto(columns[[now.place - 1 - places[0]]], ~current)
+            self._put(BEGINNING, [kept] if kept.num_rows else [])
+        rows, which = grid.upto(columns, current & (places >= now.place)[:, None])
+        return places[which], rows
 
     def _grid(self, parts: dict[int, pa.RecordBatch], rows: pa.RecordBatch, column: Int64s, width: int) -> Grid | None:
         """All of it as a grid, where that is faster: not for few places, nor where slices have the same keys."""
@@ -195,9 +259,9 @@ class Slider:
         merged = self._folding.merge_alike(ending, beginning[0])
         return [ending, *beginning] if merged is None else [merged]
 
-    def _starting(self, blocks: pa.RecordBatch | None, place: int) -> list[pa.RecordBatch]:
+    def _starting(self, blocks: pa.RecordBatch | None, place: Place) -> list[pa.RecordBatch]:
         """Rows of the windows that start so many slices after the start of a block, if any do."""
-        if blocks is None:
+        if blocks is None or blocks.num_rows == 0:
             return []
         windows = moved(blocks, place * self._slice_us)
         if self._step == 1:
@@ -206,6 +270,15 @@ class Slider:
         if len(chosen) == windows.num_rows:
             return [windows]
         return [take_rows(windows, chosen)] if len(chosen) else []
+
+    def _divided(
+        self, windows: pa.RecordBatch, last_start_us: int
+    ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+        """The rows of windows that start up to a time, and the others, if there are any."""
+        closes = slices_of(windows) <= last_start_us
+        if closes.all() or not closes.any():
+            return ([windows], []) if closes.all() else ([], [windows])
+        return [take_rows(windows, np.flatnonzero(closes))], [take_rows(windows, np.flatnonzero(~closes))]
 
     def _cut(self, table: pa.RecordBatch, from_us: int) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
         """The rows before a time and those from it on, if there are any."""
