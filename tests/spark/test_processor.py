@@ -18,7 +18,7 @@ from latecomer.events import Layout
 from latecomer.impatience import Reorder
 from latecomer.spark import workers
 from latecomer.spark.frames import COUNTS_LANE
-from latecomer.spark.hold import SMALL, HoldPlan
+from latecomer.spark.hold import FORMAT_VERSION, SMALL, HoldPlan
 from latecomer.spark.pack import PackPlan, packer
 from latecomer.spark.processor import HoldProcessor
 
@@ -95,7 +95,7 @@ def test_state_of_another_query_is_refused() -> None:
     data = batch_to_bytes(small.set_column(0, "format", pa.array([0])))
     old = TwsTester(processor())
     old.updateMapState("latecomer", 7, {SMALL: (len(data), bytes_to_text(data))})
-    with pytest.raises(StateError, match="stored state must have format 2; got 0"):
+    with pytest.raises(StateError, match=f"stored state must have format {FORMAT_VERSION}; got 0"):
         push(old, [6], [2])
 
 
