@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from latecomer.radix import sort_bits
+
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -159,20 +161,21 @@ def concat_events(batches: Iterable[EventBatch]) -> EventBatch:
 def sort_times(ts_us: Int64s) -> tuple[Int64s, Int64s]:
     """Sort times, stably: the times in order, and the positions they had.
 
-    Time and position packed into one integer are all different, so the fastest sort there is will do: numpy's is
-    vectorised. Where they don't fit into 63 bits, numpy's stable sort does it.
+    Time and position are packed into one integer, sorted by the time's bits. Where they don't fit into 63 bits,
+    numpy's stable sort does it.
     """
     size = len(ts_us)
     if size == 0 or bool((ts_us[1:] >= ts_us[:-1]).all()):
         return ts_us, np.arange(size)
     first, bits = int(ts_us.min()), size.bit_length()
-    if (int(ts_us.max()) - first).bit_length() + bits > 63:
+    range_bits = (int(ts_us.max()) - first).bit_length()
+    if range_bits + bits > 63:
         positions = np.argsort(ts_us, kind="stable")
         return ts_us[positions], positions
     packed = ts_us - first
     packed <<= bits
     packed |= np.arange(size)
-    packed.sort()
+    packed = sort_bits(packed, bits, range_bits)
     positions = packed & ((1 << bits) - 1)
     packed >>= bits
     packed += first

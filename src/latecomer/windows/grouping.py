@@ -1,7 +1,7 @@
 """Rows grouped by the values of some columns, of any type: one sort of integers, then whole groups at a time.
 
 Every column becomes small integers (itself where its range is small, else the number of each distinct value), the
-columns of a row are packed into one, and numpy's vectorised sort puts equal rows side by side. Null is a value.
+columns of a row are packed into one, and one sort puts equal rows side by side. Null is a value.
 """
 
 from __future__ import annotations
@@ -136,8 +136,12 @@ def _step_of(values: Int64s, low: int) -> int:
 
 def _distinct(values: Int64s) -> tuple[Int64s, int]:
     """Ranks of the distinct values."""
-    distinct, ranks = np.unique(values, return_inverse=True)
-    return ranks.astype(np.int64, copy=False), (len(distinct) - 1).bit_length()
+    ranked, order = sort_times(values)
+    rank = np.zeros(len(values), dtype=np.int64)
+    np.cumsum(ranked[1:] != ranked[:-1], out=rank[1:])
+    ranks = np.empty_like(rank)
+    ranks[order] = rank
+    return ranks, int(rank[-1]).bit_length()
 
 
 def _encoded(column: pa.Array) -> tuple[Int64s, int]:
