@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +23,7 @@ from latecomer.spark.frames import COUNTS_LANE
 from latecomer.spark.hold import FORMAT_VERSION, SMALL, HoldPlan
 from latecomer.spark.pack import PackPlan, packer
 from latecomer.spark.processor import HoldProcessor
+from latecomer.spark.session import _socket_settings
 
 COLUMNS = ("ts", "id")
 
@@ -129,3 +132,28 @@ def test_what_workers_have_loaded_is_set_aside_a_few_times_only(monkeypatch: pyt
         assert max(frozen) < frozen[0] + 30_000, "the tables of earlier tasks must not stay"
     finally:
         gc.unfreeze()
+
+
+FAULTS = """
+import resource
+import numpy as np
+import pyarrow as pa
+from latecomer.spark.workers import keep_memory
+assert keep_memory()
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    pa.array(np.ones(3_000_000)).take(pa.array(np.arange(3_000_000)))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(faults(), faults(), faults())
+"""
+
+
+def test_memory_that_a_worker_has_freed_is_not_asked_for_again() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    first, _, third = map(int, done.stdout.split())
+    assert first > 5_000 > 500 > third
+
+
+def test_sockets_are_used_where_their_names_are_short_enough() -> None:
+    assert _socket_settings("/tmp/latecomer-x")["spark.python.unix.domain.socket.dir"] == "/tmp/latecomer-x"
+    assert _socket_settings("/" + "x" * 60) == {}

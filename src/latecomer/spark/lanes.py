@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER, Lane
 from latecomer.spark.frames import LANES
 from latecomer.spark.schema import with_fields
-from latecomer.spark.unpack import UNPACK_COLUMNS, DownPlan, unpacker
+from latecomer.spark.unpack import DownPlan, unpacker
 
 _CHANGE_FIELD: dict[str, T.DataType] = {CHANGE: T.ByteType()}
 _PANE_FIELDS: dict[str, T.DataType] = {PANE: T.StringType(), FINAL: T.BooleanType()}
@@ -61,10 +60,8 @@ class LaneSchemas:
 def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
     """The rows of a view, typed again."""
     schema = schemas.of(view)
-    wanted = F.col("lane") == int(view.lane)
-    if view.tier is not None:
-        wanted &= F.col("tier") == view.tier
-    rows = packed.where(wanted).select(*UNPACK_COLUMNS)
+    tier = "" if view.tier is None else f" AND tier = {view.tier}"
+    rows = packed.where(f"lane = {int(view.lane)}{tier}")  # as text, and with all columns: a dozen calls fewer a batch
     plan = schemas.plan if view.lane is Lane.DOWN else None
     if plan is not None and plan.merged:
         rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it

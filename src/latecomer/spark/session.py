@@ -30,6 +30,8 @@ FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 # keep the file of an earlier attempt.
 PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_LONGEST_FOLDER = 60  # bytes: a socket's whole name may have 104, of which Spark needs 42
+
 _LOG: Path | None = None
 
 
@@ -82,8 +84,20 @@ def _start_settings(cores: int, memory: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(log_file().with_name("warehouse")),
+        **_socket_settings(str(log_file().parent)),
         **operator_settings(cores),
     }
+
+
+def _socket_settings(folder: str) -> dict[str, str]:
+    """Let workers talk to the JVM through sockets in a folder, where the names of those are not too long.
+
+    Over TCP a worker waits 40 ms for the second of two small messages: Spark sends it when the first is acknowledged,
+    and Linux takes its time to do so.
+    """
+    if len(os.fsencode(folder)) > _LONGEST_FOLDER:
+        return {}
+    return {f"spark.python.unix.domain.socket.{name}": value for name, value in (("enabled", "true"), ("dir", folder))}
 
 
 @contextlib.contextmanager
