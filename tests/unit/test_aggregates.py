@@ -14,21 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.errors import InputError
-from latecomer.windows.aggregates import (
-    Aggregate,
-    Count,
-    First,
-    Last,
-    Max,
-    Mean,
-    Min,
-    States,
-    Stddev,
-    Sum,
-    Variance,
-)
+from latecomer.windows.aggregates import Aggregate, Count, Mean, States, Stddev, Sum, Variance
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
+from latecomer.windows.extremes import First, Last, Max, Min
 from latecomer.windows.grouping import group_rows
 from tests.unit.values import (
     NAN,
