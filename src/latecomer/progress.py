@@ -21,9 +21,41 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from latecomer._jit import kernel
 from latecomer.codec import dump_arrays, integers, load_arrays
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import NOTHING, ONE_SOURCE, Header, merge_headers, tidy
+
+_MANY = 1_000  # ticks for which it is worth to make a table of the steps
+_LONGEST_SPAN = 1 << 62
+
+
+@kernel
+def _find_steps(steps: Int64s, tick: Int64s, values: Int64s, found: Int64s) -> None:
+    """The value of the last step before each tick; the first step is before all ticks.
+
+    A table tells where to look: for as many stretches of ticks as there are steps, the first step in each.
+    """
+    first, last = steps[1], steps[-1]
+    width = (last - first) // len(steps) + 1
+    table = np.empty(len(steps) + 1, dtype=np.int64)
+    at = 1
+    for stretch in range(len(table)):
+        while at < len(steps) and (steps[at] - first) // width < stretch:
+            at += 1
+        table[stretch] = at
+    for i in range(len(tick)):
+        low = high = 1 if tick[i] <= first else len(steps)
+        if first < tick[i] <= last:
+            stretch = (tick[i] - first) // width
+            low, high = table[stretch], table[stretch + 1]
+        while low < high:
+            middle = (low + high) >> 1
+            if steps[middle] < tick[i]:
+                low = middle + 1
+            else:
+                high = middle
+        found[i] = values[low - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +72,11 @@ class Timeline:
     def _before(self, tick: Int64s, values: Int64s) -> Int64s:
         if len(values) == 1:
             return np.full(len(tick), values[0])
-        return values[np.searchsorted(self.tick, tick, side="left") - 1]
+        if len(tick) < _MANY or int(self.tick[-1]) - int(self.tick[1]) >= _LONGEST_SPAN:
+            return values[np.searchsorted(self.tick, tick, side="left") - 1]
+        found = np.empty(len(tick), dtype=np.int64)
+        _find_steps(self.tick, tick, values, found)
+        return found
 
     def mark_before(self, tick: Int64s) -> Int64s:
         """The high-water mark an event of each tick meets on arrival."""

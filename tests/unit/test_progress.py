@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import Header, HeaderBuilder
@@ -137,3 +139,22 @@ def test_a_header_of_many_ticks_is_small() -> None:
     builder = HeaderBuilder()
     builder.add(ticks * 100_000, ticks)
     assert len(builder.build().to_bytes()) < 60_000
+
+
+@given(
+    steps=st.integers(2, 400),
+    spread=st.sampled_from([3, 500, 10**6, 10**15, 2**62]),
+    outlier=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_mark_before_many_ticks_is_that_before_each(steps: int, spread: int, outlier: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tick = np.unique(rng.integers(-spread, spread, steps))
+    if outlier:
+        tick = np.append(tick, int(tick[-1]) + 2**61)
+    timeline = Timeline(np.append(NEVER_US, tick), np.arange(len(tick) + 1), np.zeros(len(tick) + 1, dtype=np.int64))
+    asked = np.concatenate([rng.integers(-spread, spread, 1_000), rng.choice(tick, 200), tick + 1, tick - 1])
+    expected = [int((tick < each).sum()) for each in asked]
+    assert timeline.mark_before(asked).tolist() == expected
+    assert timeline.mark_before(asked[:10]).tolist() == expected[:10]
