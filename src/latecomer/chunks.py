@@ -1,8 +1,9 @@
 """What a machine holds: columnar chunks with a directory, in any key-value store.
 
 A machine keeps all its state here and nowhere else, so that a restart loses nothing. Rows are cut into chunks of at
-most `CHUNK_BYTES`. The directory knows each chunk's time range and size, so that a punctuation reads and deletes only
-the chunks it touches, and the cost of a batch follows what arrives and what leaves, not what is held.
+most `CHUNK_BYTES`; compressed ones may have more, but take no more than twice that in the store. The directory knows
+each chunk's time range and size, so that a punctuation reads and deletes only the chunks it touches, and the cost of a
+batch follows what arrives and what leaves, not what is held.
 
 Invariants
 1. Between two `flush` calls the store sees no write; a chunk put and deleted in between never reaches it.

@@ -1,6 +1,6 @@
 """Whole numbers sorted digit by digit: stable, without comparing, a pass over all of them for each eleven bits.
 
-Four to eight nanoseconds a number, whatever their order. numpy's vectorised sort takes 10 to 60, by processor and size.
+Four to fifteen nanoseconds a number, whatever their order; numpy's vectorised sort takes 10 to 60, by machine and size.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def timetravel(
     meters: Annotated[int, typer.Option(min=1, help="Meters, each with a reading an hour.")] = 1_000,
     days: Annotated[int, typer.Option(min=2, help="Days of readings; from 40 on, windows that wait close.")] = 55,
     rounds: RoundsOption = 3,
-    warm: WarmOption = 3,
+    warm: WarmOption = 6,
     batch: BatchOption = 140_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 0,
     json: JsonOption = None,

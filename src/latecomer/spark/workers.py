@@ -5,13 +5,14 @@ all still needed. What has been loaded is therefore set aside, where the collect
 plan with large tables of the user's comes anew with every task, and each copy set aside would stay.
 
 And a worker gives memory back as soon as it is free, to ask for it again in the next task, page by page: a fifth of a
-machine's time. So some of it stays.
+machine's time. So some of it stays, unless the environment says how memory is to be handled.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
 from functools import cache
 
 import pyarrow as pa
@@ -22,7 +23,8 @@ _OFTEN = 6  # tasks: by then everything has been loaded
 _times = 0
 
 _TRIM, _MMAP = -1, -3  # numbers of glibc's settings
-_STAYS = 256 << 20  # bytes that are free and stay with the worker
+_SAID = ("ARROW_DEFAULT_MEMORY_POOL", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")  # by the user
+_STAYS = 256 << 20  # bytes at the end of the heap that are free and stay with the worker
 _LARGE = 32 << 20  # bytes of one array that is given back in any case: the most that every glibc takes here
 
 
@@ -42,7 +44,9 @@ def settle() -> None:
 
 @cache
 def keep_memory() -> bool:
-    """Let memory that is freed stay with this process, up to a limit, Arrow's too; only glibc can be asked to."""
+    """Let memory that is freed stay with this process, Arrow's too, where that can be asked for and nobody objects."""
+    if any(name in os.environ for name in _SAID):
+        return False
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):

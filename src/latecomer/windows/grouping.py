@@ -78,7 +78,9 @@ class Pairs(Groups):
         """Pairs of rows of two tables of this size."""
         order = np.empty(2 * size, dtype=np.int64)
         order[0::2], order[1::2] = np.arange(size), np.arange(size, 2 * size)
-        return cls(order, np.arange(0, 2 * size, 2))
+        starts = np.arange(0, 2 * size, 2)
+        order.flags.writeable = starts.flags.writeable = False  # they are shared
+        return cls(order, starts)
 
     def reduce(self, how: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         half = len(self)

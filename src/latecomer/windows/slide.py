@@ -6,7 +6,9 @@ So a result takes two merges, and a batch reads the chunks with endings of the w
 Blocks go side by side: their slices of one place are merged together, or all places in a grid (`grid`), in the same
 order as one by one, so that sums of floats are the same to the last bit whenever slices close.
 
-Invariants
+Windows of two slices go without blocks: each is its two slices, and only the last closed one is held, in `SLICES`.
+
+Invariants, for windows of more slices
 1. `ENDINGS` holds, for each open window that begins inside a block that is over, what that block adds to it.
 2. `BEGINNING` holds the closed slices of the current block, merged; `SLICES` holds them one by one.
 3. Windows close in order; where nothing is held, time may jump.
@@ -165,7 +167,7 @@ class Slider:
             return
         table = concat_rows(tables)
         starts = np.flatnonzero(np.diff(slices_of(table), prepend=NEVER_US))
-        band = max(closed, len(starts) * CHUNK_BYTES // table.nbytes, 1)
+        band = max(-(-closed // self._step), len(starts) * CHUNK_BYTES // table.nbytes, 1)
         for first, after in pairwise([*starts[::band].tolist(), table.num_rows]):
             rows = table.slice(first, after - first)
             sizes = np.diff(starts[(starts >= first) & (starts < after)], append=after)
