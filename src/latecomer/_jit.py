@@ -17,6 +17,8 @@ import numba
 P = ParamSpec("P")
 R = TypeVar("R")
 
+COMPILED = os.environ.get("LATECOMER_JIT", "1") != "0"
+
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a loop over arrays on its first call."""
@@ -29,7 +31,7 @@ def bare_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    if os.environ.get("LATECOMER_JIT", "1") == "0":
+    if not COMPILED:
         return function
     cached = os.environ.get("LATECOMER_JIT_CACHE", "1") != "0"
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from latecomer._jit import kernel
+from latecomer._jit import COMPILED, kernel
 
 _WIDEST = 11  # bits of a digit: its counts and the ends of its stretches stay in a core's own cache
 _FEW = 256  # numbers that are sorted before the counts are even cleared
@@ -16,7 +16,7 @@ _FEW = 256  # numbers that are sorted before the counts are even cleared
 
 def sort_bits(numbers: npt.NDArray[np.int64], low: int, bits: int) -> npt.NDArray[np.int64]:
     """Sort numbers, none negative, that are in order up to bit `low` already, by the `bits` above; overwrites them."""
-    if len(numbers) < _FEW:
+    if len(numbers) < _FEW or not COMPILED:
         numbers.sort()
         return numbers
     passes = max(1, -(-bits // _WIDEST))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from latecomer._jit import kernel
+from latecomer._jit import bare_kernel, kernel
 from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
 from latecomer.timetravel.holes import COUNTED, INSIDE, UNKNOWN
 
@@ -94,13 +94,13 @@ def follow(
     return count
 
 
-@kernel
+@bare_kernel
 def _is_open(holes: HoleTable, hole: int) -> bool:
     """Whether this is a hole that has no end yet."""
     return bool(hole >= 0 and holes.to_us[hole] == FOREVER_US)
 
 
-@kernel
+@bare_kernel
 def _tail(holes: HoleTable, before: Int64s, count: int, keys: Keys, key: int, known: bool) -> int:
     """See to it that the last hole of a key has no end yet: after its last event; of a new key, since ever."""
     hole = keys.hole[key]
@@ -117,7 +117,7 @@ def _tail(holes: HoleTable, before: Int64s, count: int, keys: Keys, key: int, kn
     return count + 1
 
 
-@kernel
+@bare_kernel
 def _is_beyond(came: Came, i: int, keys: Keys, key: int, kind: int) -> bool:
     """Whether a late event comes after the last event of its key that was on time."""
     ts_us, latest_us = came.ts_us[i], keys.latest_us[key]
@@ -128,7 +128,7 @@ def _is_beyond(came: Came, i: int, keys: Keys, key: int, kind: int) -> bool:
     return bool(ts_us >= latest_us)
 
 
-@kernel
+@bare_kernel
 def _find(came: Came, i: int, holes: HoleTable, before: Int64s, hole: int, kind: int) -> int:
     """The first hole of its key that a late event falls into and that is not full; -1 if there is none."""
     ts_us, found = came.ts_us[i], -1
@@ -144,7 +144,7 @@ def _find(came: Came, i: int, holes: HoleTable, before: Int64s, hole: int, kind:
     return found
 
 
-@kernel
+@bare_kernel
 def _fill(holes: HoleTable, hole: int, moment: int) -> None:
     holes.filled[hole] += 1
     holes.changed[hole] = True
@@ -152,7 +152,7 @@ def _fill(holes: HoleTable, hole: int, moment: int) -> None:
         holes.full_at[hole] = moment
 
 
-@kernel
+@bare_kernel
 def _close(holes: HoleTable, hole: int, came: Came, i: int, missing: int) -> None:
     """The hole ends with an event."""
     holes.to_us[hole], holes.to_number[hole] = came.ts_us[i], came.number[i]

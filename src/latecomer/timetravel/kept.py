@@ -113,4 +113,4 @@ def _taken(store: Store) -> pa.RecordBatch | None:
 def _put(store: Store, rows: pa.RecordBatch, time: str) -> None:
     if rows.num_rows:
         ts_us, order = sort_times(int64_view(rows.column(time)))
-        store.append(take_rows(rows, order), ts_us)
+        store.append(take_rows(rows, order), ts_us, compressed=True)
