@@ -186,10 +186,46 @@ def test_explain_tells_what_is_repaired_and_held(spark: SparkSession, tmp_path: 
     assert "rows up to 40 days late" in " ".join(told.split())
     assert "holds what is near" in told
     assert "lazy, in shifted time" in told
+    assert "  then          consumption\n" in told
+    assert "  then          sum_large, sum_negative over 24 hours, every 1 hour" in told
+    assert "changes" in told.split("after it")[1]
     assert max(len(line) for line in told.splitlines()) <= 80
     counted = asked.timetravel("40 days", enumerator="reading", trigger=_at_midnight).explained()
     assert "late, where reading" in counted
     assert "when your function says" in counted
+
+
+def test_aggregates_are_asked_for_as_in_tiers_and_repaired(spark: SparkSession, tmp_path: Path) -> None:
+    """The same as an application of one aggregation."""
+    events = lc.disordered(_frame(spark, _readings(), tmp_path), time="ts", key="meter", arrival="arrival", shards=2)
+    asked = events.hopping("2 hours", "1 hour").aggregate(lc.count(), lc.max("reading"))
+    result = asked.timetravel(BOUND, every="1 hour")
+    app = events.app(lc.Aggregation(lc.Window("2 hours", "1 hour"), (lc.count(), lc.max("reading"))))
+    other = app.timetravel(BOUND, every="1 hour")
+    assert result.explained() == other.explained()
+    rows, others = (Counter(map(tuple, frame.collect())) for frame in (result.changes, other.changes))
+    assert min(row[5] for row in rows) < 0
+    assert rows == others
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (
+            lambda events: events.session("2 hours").aggregate(lc.count()).timetravel("1 day", every="1 h"),
+            "have a size",
+        ),
+        (lambda events: events.tumbling("1 h").app(application()).timetravel("9 d", every="1 h"), "without a window"),
+        (lambda events: lc.Aggregation(lc.Session("1 h"), (lc.count(),)), "sessions can be asked with .session"),
+        (lambda events: events.timetravel("1 day", every="1 h"), "be asked of aggregates or an application"),
+    ],
+)
+def test_what_is_asked_in_the_wrong_way_is_refused_with_the_right_one(
+    spark: SparkSession, tmp_path: Path, ask: Callable[[lc.Events], object], text: str
+) -> None:
+    events = lc.disordered(_frame(spark, _readings(), tmp_path), time="ts", key="meter", arrival="arrival")
+    with pytest.raises((lc.InputError, AttributeError), match=text):
+        ask(events)
 
 
 def _at_midnight(late: pa.RecordBatch) -> pa.Array:

@@ -16,8 +16,8 @@ app = typer.Typer(help="Measure speed; every target is a ratio inside one run.",
 
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")]
 RowsOption = Annotated[int, typer.Option(help="Rows in all.")]
-BatchOption = Annotated[int, typer.Option(help="Rows in a micro-batch.")]
-RoundsOption = Annotated[int, typer.Option(help="How often every path runs.")]
+BatchOption = Annotated[int, typer.Option(min=1, help="Rows in a micro-batch.")]
+RoundsOption = Annotated[int, typer.Option(min=1, help="How often every path runs.")]
 WarmOption = Annotated[int, typer.Option(min=0, help="Rounds before them that do not count: a JVM goes on compiling.")]
 RowSeedOption = Annotated[int, typer.Option(min=0, help="Seed of the rows.")]
 EventsOption = Annotated[int, typer.Option(min=1_000, help="Events of each preset.")]

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from latecomer.durations import Duration
+from latecomer.errors import InputError, must
 from latecomer.impatience import Ordered, Tiers
 from latecomer.impatience.ordered import Function
 from latecomer.spark.declare import Declared
+from latecomer.spark.explain import WINDOWS
 from latecomer.spark.planner import Planner
 from latecomer.spark.result import Result
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
-from latecomer.windows import WINDOW_START, Aggregate, Operator, Session, Window
+from latecomer.windows import WINDOW_START, Aggregate, Aggregation, Operator, Session, Window
+
+
+class Repairable(ABC):
+    """What can give its results at once and repair them later."""
+
+    @abstractmethod
+    def _application(self) -> tuple[Declared, Operator]:
+        """The events, and the operator that runs on them."""
+
+    def timetravel(
+        self,
+        bound: Duration,
+        *,
+        every: Duration | None = None,
+        enumerator: str | None = None,
+        holes: HoleFunction | None = None,
+        trigger: Trigger = LAZY,
+        periodicity: Duration | None = None,
+        retract: bool = True,
+        max_held: int | None = None,
+    ) -> Result:
+        """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
+
+        An operator must be made of `Aggregation` and `Step`. Only what lies near a hole is held. Where something is
+        missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
+        its events; holes, a function of two RecordBatches (events and their successors) that returns how many are
+        missing between them, -1 for any number, or true and false.
+        trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
+        of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
+        differently. `.changes` has every change, `.down` what was given, later results in place of earlier ones;
+        retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
+        """
+        where = holes_of(every, enumerator, holes)
+        declared, operator = self._application()
+        settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held)
+        return Planner(declared, settings).result()
 
 
 @dataclass(frozen=True)
-class Aggregated:
+class Aggregated(Repairable):
     """Aggregates per key and window of a disordered stream."""
 
     _declared: Declared
@@ -33,6 +72,12 @@ class Aggregated:
         """
         settings = Tiers(latencies, self._window, self._aggregates, max_held)
         return Planner(without_start(self._declared), settings).result()
+
+    def _application(self) -> tuple[Declared, Operator]:
+        if isinstance(self._window, Session):
+            advice = "call .tumbling(size) or .hopping(size, advance) before; sessions can be asked with .tiers(...)"
+            raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
+        return without_window(self._declared), Aggregation(self._window, self._aggregates)
 
 
 class InOrder:
@@ -64,38 +109,23 @@ class InOrder:
 
 
 @dataclass(frozen=True)
-class App(InOrder):
+class App(InOrder, Repairable):
     """An operator, or a chain of them, that wants events in order."""
 
     _declared: Declared
     _operator: Operator
 
-    def timetravel(
-        self,
-        bound: Duration,
-        *,
-        every: Duration | None = None,
-        enumerator: str | None = None,
-        holes: HoleFunction | None = None,
-        trigger: Trigger = LAZY,
-        periodicity: Duration | None = None,
-        retract: bool = True,
-        max_held: int | None = None,
-    ) -> Result:
-        """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
+    def _application(self) -> tuple[Declared, Operator]:
+        if self._declared.window is not None:
+            advice = "leave the window out: the application has its own; or call .aggregate(...).timetravel(...)"
+            raise InputError(must("app(...).timetravel", "be asked of events without a window", "one before", advice))
+        return self._declared, self._operator
 
-        The operator must be made of `Aggregation` and `Step`. Only what lies near a hole is held. Where something is
-        missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
-        its events; holes, a function of two RecordBatches (events and their successors) that returns how many are
-        missing between them, -1 for any number, or true and false.
-        trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
-        of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
-        differently. `.changes` has every change, `.down` what was given, later results in place of earlier ones;
-        retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
-        """
-        where = holes_of(every, enumerator, holes)
-        settings = TimeTravel(self._operator, bound, where, trigger, periodicity, retract, max_held=max_held)
-        return Planner(without_start(self._declared), settings).result()
+
+def without_window(declared: Declared) -> Declared:
+    """The events as if no window had been asked for."""
+    steps = tuple(step for step in declared.steps if step.word not in WINDOWS)
+    return replace(without_start(declared), window=None, steps=steps)
 
 
 def without_start(declared: Declared) -> Declared:

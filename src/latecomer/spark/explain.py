@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
+from latecomer import windows
 from latecomer.basic import PassThrough
 from latecomer.contract import Settings
 from latecomer.durations import Duration
@@ -19,7 +20,7 @@ from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
 from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel
-from latecomer.windows import WINDOW_START, Session, Window
+from latecomer.windows import WINDOW_START, Aggregation, Chain, Operator, Session, Window
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
@@ -72,13 +73,14 @@ def result_text(story: Story, counters: Measured = None) -> str:
     lines = _read(story.read)
     if isinstance(story.settings, Reorder):
         lines += _section("before the sort", story.steps) + _section("the sort", _sort(story, story.settings))
-        lines += ["after the sort", *_lanes(measured)]
+        lines += ["after the sort", *_lanes(story.settings, measured)]
         lines += _section("saved", _saved(story, measured))
     else:
         heading = _HEADINGS.get(type(story.settings), "the strategy")
-        steps = [step for step in story.steps if step.word not in WINDOWS or not isinstance(story.settings, Tiers)]
+        own = isinstance(story.settings, Tiers | TimeTravel)  # windows of their own
+        steps = [step for step in story.steps if step.word not in WINDOWS or not own]
         lines += _section("before it", steps) + _section(heading, _strategy(story.settings))
-        lines += ["after it", *_lanes(measured)]
+        lines += ["after it", *_lanes(story.settings, measured)]
     return "\n".join(lines)
 
 
@@ -114,9 +116,9 @@ def _strategy(settings: Settings) -> Iterator[Step]:
         if settings.partial is not None:
             yield Step("functions", "partial on what a tier adds, merge with the tiers before")
         if settings.operator is not None:
-            yield Step("runs", type(settings.operator).__name__, "on every tier, in order")
+            yield from _runs(settings.operator, "on every tier, in order")
     elif isinstance(settings, TimeTravel):
-        yield Step("runs", type(settings.operator).__name__, "live, and as a replica for replays")
+        yield from _runs(settings.operator, "live, and as a replica for replays")
         yield Step("repairs", f"rows up to {settings.bound} late, {_holes(settings.holes)}", "holds what is near holes")
         trigger = settings.trigger if isinstance(settings.trigger, str) else "when your function says"
         yield Step("replays", f"{trigger}, in shifted time" if settings.shifted else trigger)
@@ -130,6 +132,21 @@ _HEADINGS: dict[type[Settings], str] = {
     Ordered: "a sort per tier",
     TimeTravel: "no sort: results at once, repaired by replays",
 }
+
+
+def _runs(operator: Operator, effect: str) -> Iterator[Step]:
+    """The parts of an application, one after the other."""
+    first, *others = operator.operators if isinstance(operator, Chain) else (operator,)
+    yield Step("runs", _operator(first), effect)
+    for other in others:
+        yield Step("then", _operator(other))
+
+
+def _operator(operator: Operator) -> str:
+    if isinstance(operator, Aggregation):
+        names = ", ".join(aggregate.name for aggregate in operator.aggregates)
+        return f"{names} over {_window(operator.window)}"
+    return operator.name if isinstance(operator, windows.Step) else type(operator).__name__
 
 
 def _holes(holes: Holes) -> str:
@@ -164,10 +181,13 @@ def _sort(story: Story, settings: Reorder) -> Iterator[Step]:
         yield Step("total", "each micro-batch becomes one partition in total order")
 
 
-def _lanes(measured: Mapping[str, int] | None) -> list[str]:
-    if measured is None:
-        return ["  " + ", ".join(LANES)]
-    return ["  " + "   ".join(f"{lane}: {measured[ROWS_OF[lane]]:,}" for lane in LANES)]
+def _lanes(settings: Settings, measured: Mapping[str, int] | None) -> list[str]:
+    counted = list(LANES) if measured is None else [f"{lane}: {measured[ROWS_OF[lane]]:,}" for lane in LANES]
+    lines = ["  " + (", " if measured is None else "   ").join(counted)]
+    if settings.revises:
+        tiers = [f"tier_{number}" for number in range(1, settings.tiers + 1)]
+        lines += _lines(None, ", ".join([*tiers, "changes"]), "other sinks of .start")
+    return lines
 
 
 def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:

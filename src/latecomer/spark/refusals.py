@@ -42,6 +42,9 @@ def refusal(name: str) -> AttributeError:
         advice = f"call .{first} first, then .down.{_ORDER_SENSITIVE[name]}"
         advice += "".join(f"; or .{other} to {STRATEGIES[other]}" for other in others)
         return OrderSensitiveError(must(name, "be given events in order", "a disordered stream", advice))
+    if name == "timetravel":
+        advice = "call .tumbling(size).aggregate(...) or .app(...) before"
+        return AttributeError(must(name, "be asked of aggregates or an application", "events alone", advice))
     if name.startswith("_") or not hasattr(DataFrame, name):
         return AttributeError(f"'Events' object has no attribute {name!r}")
     strategies = " or ".join(f".{strategy}" for strategy in STRATEGIES)

@@ -71,7 +71,8 @@ class Aggregation(Operator):
 
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
-            raise InputError(must("window of Aggregation", "be a Window", self.window, "e.g. lc.Window('1 hour')"))
+            advice = "e.g. lc.Window('1 hour'); sessions can be asked with .session(gap).aggregate(...).tiers(...)"
+            raise InputError(must("window of Aggregation", "be a Window", self.window, advice))
         object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
 
     def build(self, store: Store, layout: Layout) -> Running:

@@ -80,10 +80,9 @@ def run(settings: TimeTravelBench, tell: Tell) -> Report:
     tell("making readings")
     readings = settings.readings()
     batches = len(readings) // settings.batch
-    if batches < LEAST_BATCHES or settings.rounds < 1:
-        rule = f"leave {LEAST_BATCHES} micro-batches or more of {len(readings):,} readings, --rounds be at least 1"
-        advice = f"e.g. --batch {max(1, len(readings) // 20)} --rounds 2"
-        raise InputError(must("--batch", rule, (settings.batch, settings.rounds), advice))
+    if batches < LEAST_BATCHES:
+        rule = f"leave {LEAST_BATCHES} micro-batches or more of {len(readings):,} readings"
+        raise InputError(must("--batch", rule, settings.batch, f"e.g. --batch {max(1, len(readings) // 20)}"))
     report = Report("timetravel", {**asdict(settings), "readings": len(readings), "bound": paths.BOUND})
     with scratch() as folder:
         spark = lc.session()
