@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from latecomer.impatience import Ordered
 from latecomer.timetravel import Period, TimeTravel
 
 BOUND, DAY_US = "2 days", 24 * HOUR_US
+SESSION: Any = lc.Session("1 hour")  # where no session is expected
 
 Alert = tuple[int, int, bool, bool, int]  # window_start, meter, too_large, negative, pattern
 
@@ -216,7 +218,7 @@ def test_aggregates_are_asked_for_as_in_tiers_and_repaired(spark: SparkSession, 
             "have a size",
         ),
         (lambda events: events.tumbling("1 h").app(application()).timetravel("9 d", every="1 h"), "without a window"),
-        (lambda events: lc.Aggregation(lc.Session("1 h"), (lc.count(),)), "sessions can be asked with .session"),
+        (lambda events: lc.Aggregation(SESSION, (lc.count(),)), "sessions can be asked with .session"),
         (lambda events: events.timetravel("1 day", every="1 h"), "be asked of aggregates or an application"),
     ],
 )
