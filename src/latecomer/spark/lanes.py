@@ -61,7 +61,7 @@ def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
     """The rows of a view, typed again."""
     schema = schemas.of(view)
     tier = "" if view.tier is None else f" AND tier = {view.tier}"
-    rows = packed.where(f"lane = {int(view.lane)}{tier}")  # as text, and with all columns: a dozen calls fewer a batch
+    rows = packed.where(f"lane = {int(view.lane)}{tier}")
     plan = schemas.plan if view.lane is Lane.DOWN else None
     if plan is not None and plan.merged:
         rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
