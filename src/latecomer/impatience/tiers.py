@@ -133,7 +133,7 @@ class _Tiers(Machine):
                 yield from self._answers(tier, windows)
 
     def _known(self, closed: pa.RecordBatch) -> pa.RecordBatch:
-        """What closed slices hold, as the next tier knows it; where all of it is fresh, or none, it is merged already."""
+        """What closed slices hold, as the next tier knows it; all fresh or none, it is merged already."""
         fresh = closed.column(FRESH).to_numpy()
         known = freshness(closed, 0)
         return known if bool((fresh == fresh[0]).all()) else self._folding.merge([known])
