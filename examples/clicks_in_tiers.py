@@ -33,9 +33,9 @@ query = result.start(
 )
 query.awaitTermination()
 
-down = spark.read.parquet(f"{folder}/out/down").where("ad = 'ad 0'")
+results = spark.read.parquet(f"{folder}/out/results").where("ad = 'ad 0'")
 print("How many clicks on ad 0 each tier knew of, minute by minute (NULL: the stream stopped before):")
-down.groupBy("window_start").pivot("tier", [1, 2, 3]).sum("count").orderBy("window_start").show()
+results.groupBy("window_start").pivot("tier", [1, 2, 3]).sum("count").orderBy("window_start").show()
 print("What the second and third tier changed in the first minute:")
 changes = spark.read.parquet(f"{folder}/changes").where("ad = 'ad 0'")
 columns = ("window_start", "count", "change", "pane", "final", "tier")

@@ -40,9 +40,9 @@ numbers = pa.schema([("least", pa.int64()), ("most", pa.int64()), ("fuse", pa.in
 hourly = (lc.first("reading"), lc.last("reading"), lc.count(), lc.max("fuse").alias("fuse"))
 daily = (lc.min("used").alias("least"), lc.max("used").alias("most"), lc.max("fuse").alias("fuse"))
 chain = lc.Chain(
-    lc.Aggregation(lc.Window("2 hours", "1 hour"), hourly),
+    lc.WindowAggregation(lc.Window("2 hours", "1 hour"), hourly),
     lc.Step(consumption, used),
-    lc.Aggregation(lc.Window("1 day"), daily),
+    lc.WindowAggregation(lc.Window("1 day"), daily),
     lc.Step(impossible, pa.schema([*day, *numbers])),
 )
 

@@ -54,7 +54,7 @@ class Given(NamedTuple):
 
 Application = Callable[[Sequence[Event]], list[Result]]
 Rows = list[tuple[int, Any]]
-Aggregate = tuple[int, int, Callable[[Rows], Any]]
+AggregateFunction = tuple[int, int, Callable[[Rows], Any]]
 Trigger = str | Callable[[Event], int | None]
 
 
@@ -63,7 +63,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.ts_us, event.id))
 
 
-def windowed(rows: Rows, aggregate: Aggregate) -> Rows:
+def windowed(rows: Rows, aggregate: AggregateFunction) -> Rows:
     """One aggregate: (start, value) of each window that has a row; a value of None is no result."""
     size_us, advance_us, function = aggregate
     windows: dict[int, Rows] = {}
@@ -74,7 +74,7 @@ def windowed(rows: Rows, aggregate: Aggregate) -> Rows:
     return [(start_us, value) for start_us, value in found if value is not None]
 
 
-def chain_app(*aggregates: Aggregate) -> Application:
+def chain_app(*aggregates: AggregateFunction) -> Application:
     """Aggregates (size, advance, function of the (ts, value) of a window), each fed with the results of the last."""
 
     def app(events: Sequence[Event]) -> list[Result]:

@@ -23,27 +23,29 @@ if TYPE_CHECKING:
         StateError,
     )
     from latecomer.experiments.disorder import generate, generate_preset, profile_path
-    from latecomer.impatience import ImpatienceSorter, Ordered, Released, Reorder, Tiers
+    from latecomer.reorder import Reorder
     from latecomer.report import to_html
-    from latecomer.spark.asked import Aggregated, App
+    from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters
     from latecomer.spark.disordered import Events, disordered
     from latecomer.spark.generating import preset_frame
     from latecomer.spark.playback import playback, register_playback
     from latecomer.spark.profiling import profile
+    from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
     from latecomer.spark.sinks import Discard, Files
-    from latecomer.timetravel import Enumerator, Period, TimeTravel, Told
+    from latecomer.tiers import Ordered, Tiers
+    from latecomer.timetravel import CustomHoles, Enumerator, Period, TimeTravel
     from latecomer.windows import (
-        Aggregate,
-        Aggregation,
+        AggregateFunction,
         Chain,
         Operator,
         Pattern,
-        Session,
+        SessionWindow,
         Step,
         Window,
+        WindowAggregation,
     )
     from latecomer.windows import Count as count
     from latecomer.windows import CountDistinct as count_distinct
@@ -63,9 +65,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Aggregate",
-    "Aggregated",
-    "Aggregation",
+    "AggregateFunction",
+    "AggregateQuery",
+    "WindowAggregation",
     "App",
     "Chain",
     "Discard",
@@ -87,12 +89,12 @@ __all__ = [
     "Released",
     "Reorder",
     "Result",
-    "Session",
+    "SessionWindow",
     "StateError",
     "Step",
     "Tiers",
     "TimeTravel",
-    "Told",
+    "CustomHoles",
     "Window",
     "count",
     "count_distinct",
@@ -126,36 +128,36 @@ __all__ = [
 # Names are imported when they are first used: Spark's workers and the command line start without what they don't need.
 # After the colon, the name at home: aggregates are classes, called like Spark's functions.
 _HOMES = {
-    "Aggregate": "windows",
-    "Aggregated": "spark.asked",
-    "Aggregation": "windows",
-    "App": "spark.asked",
+    "AggregateFunction": "windows",
+    "AggregateQuery": "spark.questions",
+    "WindowAggregation": "windows",
+    "App": "spark.questions",
     "Chain": "windows",
     "Discard": "spark.sinks",
     "Enumerator": "timetravel",
     "Events": "spark.disordered",
     "Files": "spark.sinks",
     "HeldError": "errors",
-    "ImpatienceSorter": "impatience",
+    "ImpatienceSorter": "sorter",
     "InputError": "errors",
     "LateError": "errors",
     "LatecomerError": "errors",
     "LatecomerWarning": "errors",
     "Operator": "windows",
     "OrderSensitiveError": "errors",
-    "Ordered": "impatience",
+    "Ordered": "tiers",
     "PassThrough": "basic",
     "Pattern": "windows",
     "Period": "timetravel",
-    "Released": "impatience",
-    "Reorder": "impatience",
+    "Released": "sorter",
+    "Reorder": "reorder",
     "Result": "spark.result",
-    "Session": "windows",
+    "SessionWindow": "windows",
     "StateError": "errors",
     "Step": "windows",
-    "Tiers": "impatience",
+    "Tiers": "tiers",
     "TimeTravel": "timetravel",
-    "Told": "timetravel",
+    "CustomHoles": "timetravel",
     "Window": "windows",
     "count": "windows:Count",
     "count_distinct": "windows:CountDistinct",

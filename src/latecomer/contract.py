@@ -40,7 +40,7 @@ TOO_LATE, AFTER_END = "too_late", "after_end"
 class Lane(IntEnum):
     """Where an output row goes."""
 
-    DOWN = 0
+    RESULTS = 0
     LATE = 1
     QUARANTINE = 2
 
@@ -78,9 +78,9 @@ class Output:
         return len(self) if self.change is None else int((self.change >= 0).sum())
 
 
-def down(batch: EventBatch) -> Output:
+def results_of(batch: EventBatch) -> Output:
     """Events as results, unchanged."""
-    return Output(Lane.DOWN, batch.user_rows)
+    return Output(Lane.RESULTS, batch.user_rows)
 
 
 def late(batch: EventBatch, lateness_us: Int64s, reason: str) -> Output:
@@ -198,8 +198,8 @@ def check_held(held: int, max_held: int | None, what: str = "events") -> None:
 
 
 def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
-    """Sum the changes of the `down` lane: the rows that stand in the end, in a canonical order."""
-    pieces = [_with_change(output) for output in outputs if output.lane is Lane.DOWN and len(output)]
+    """Sum the changes of the `results` lane: the rows that stand in the end, in a canonical order."""
+    pieces = [_with_change(output) for output in outputs if output.lane is Lane.RESULTS and len(output)]
     if not pieces:
         return None
     table = pa.Table.from_batches(pieces)

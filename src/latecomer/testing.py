@@ -86,13 +86,13 @@ class Run:
         return concat_rows(pieces) if pieces else None
 
     def given(self) -> pa.RecordBatch | None:
-        """The rows of the lane `down` that were given anew, in the order they came."""
-        outputs = [output for batch in self.outputs for output in batch if output.lane is Lane.DOWN]
+        """The rows of the lane `results` that were given anew, in the order they came."""
+        outputs = [output for batch in self.outputs for output in batch if output.lane is Lane.RESULTS]
         pieces = [o.rows if o.change is None else take_rows(o.rows, np.flatnonzero(o.change > 0)) for o in outputs]
         return concat_rows(pieces) if pieces else None
 
     def results(self) -> pa.Table | None:
-        """The consolidated `down` lane."""
+        """The consolidated `results` lane."""
         return consolidate(output for batch in self.outputs for output in batch)
 
     def late_ids(self) -> list[int]:

@@ -34,7 +34,7 @@ def ask(events: lc.Events, strategy: str) -> lc.Result:
         return (
             events.hopping("3 seconds", "1 second").aggregate(*asked).tiers(f"{LATENCY_US // 4} us", f"{LATENCY_US} us")
         )
-    chain = lc.Chain(lc.Aggregation(lc.Window("3 seconds", "1 second"), asked))
+    chain = lc.Chain(lc.WindowAggregation(lc.Window("3 seconds", "1 second"), asked))
     return events.app(chain).timetravel("4 seconds", holes=anywhere)
 
 

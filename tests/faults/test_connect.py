@@ -46,4 +46,4 @@ def test_a_stream_over_connect_gives_what_the_twin_gives(tmp_path: Path) -> None
     assert run.returncode == 0, run.stderr[-4_000:]
     held = int(run.stdout.split("held")[1])
     assert sorted(pq.read_table(tmp_path / "out" / "late")["id"].to_pylist()) == late
-    assert sorted(pq.read_table(tmp_path / "out" / "down")["id"].to_pylist()) == sorted(given[: len(given) - held])
+    assert sorted(pq.read_table(tmp_path / "out" / "results")["id"].to_pylist()) == sorted(given[: len(given) - held])

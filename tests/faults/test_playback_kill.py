@@ -87,7 +87,7 @@ def test_a_killed_playback_loses_and_doubles_nothing(tmp_path: Path) -> None:
         unfinished += batches(tmp_path, "offsets") > batches(tmp_path, "commits")
     assert killed >= 2
     assert start(tmp_path).communicate(timeout=300)[0] == "done\n"
-    assert sorted(_ids(tmp_path, "down")) == sorted(given)
+    assert sorted(_ids(tmp_path, "results")) == sorted(given)
     assert sorted(_ids(tmp_path, "late")) == late
     assert len(given) + len(late) == EVENTS
     print(f"\n{killed} kills, {unfinished} of them within a batch; rows: {len(given)} in time, {len(late)} late")

@@ -51,8 +51,8 @@ def draw_cuts(data: st.DataObject, stream: Stream, most: int) -> list[int]:
 
 
 def down_rows(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[dict[str, Any], int, Output]]:
-    """Every row of the lane `down` with its change."""
-    for output in (output for batch in outputs for output in batch if output.lane is Lane.DOWN):
+    """Every row of the lane `results` with its change."""
+    for output in (output for batch in outputs for output in batch if output.lane is Lane.RESULTS):
         assert output.change is not None
         for row, change in zip(output.rows.to_pylist(), output.change.tolist(), strict=True):
             yield row, change, output

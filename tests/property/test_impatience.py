@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from latecomer.disorder import measures
 from latecomer.errors import InputError, LateError
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
-from latecomer.impatience import ImpatienceSorter, Released, sorter
-from latecomer.impatience.merging import merge_order
+from latecomer.runs.merging import merge_order
+from latecomer.sorter import ImpatienceSorter, Released, sorter
 from tests import naive
 
 TIMES = st.lists(st.integers(-20, 20), max_size=60)

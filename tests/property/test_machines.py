@@ -9,12 +9,12 @@ import pytest
 
 from latecomer.basic import PassThrough
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Machine, Output, Settings, consolidate, down
+from latecomer.contract import Lane, Machine, Output, Settings, consolidate, results_of
 from latecomer.errors import HeldError, LateError
 from latecomer.events import NEVER_US, EventBatch, Int64s, Layout
-from latecomer.impatience import Reorder
-from latecomer.impatience.reorder import _Reorder
 from latecomer.progress import Timeline
+from latecomer.reorder import Reorder
+from latecomer.reorder.reorder import _Reorder
 from latecomer.testing import ManualClock, Stream, check_machine, random_stream, run_machine
 
 MACHINES = [
@@ -44,7 +44,7 @@ class _Forgetful(_Reorder):
     def finish(self) -> Iterator[Output]:
         yield from super().finish()
         if getattr(self, "_last", None) is not None:
-            yield down(self._last.sorted())
+            yield results_of(self._last.sorted())
 
 
 class _Losing(_Reorder):
@@ -119,7 +119,7 @@ def test_policies_depend_neither_on_shards_nor_on_cuts(settings: Reorder, seed: 
     parts = [run_machine(settings, stream, cuts=cuts, member=_third(part)) for part in range(3)]
     assert consolidate(output for part in parts for batch in part.outputs for output in batch) == whole.results()
     assert sum(part.dropped for part in parts) == whole.dropped
-    given = whole.rows(Lane.DOWN)
+    given = whole.rows(Lane.RESULTS)
     assert (0 if given is None else len(given)) + whole.dropped == len(stream)
 
 
@@ -135,7 +135,7 @@ def test_a_batch_lies_between_two_punctuations(settings: Reorder, seed: int) -> 
     run = run_machine(settings, stream, cuts=cuts)
     passed = NEVER_US
     for outputs, timeline in zip(run.outputs, run.timelines, strict=False):
-        (ts_us,) = [output.rows["ts"].to_numpy() for output in outputs if output.lane is Lane.DOWN] or [np.zeros(0)]
+        (ts_us,) = [output.rows["ts"].to_numpy() for output in outputs if output.lane is Lane.RESULTS] or [np.zeros(0)]
         assert (np.diff(ts_us) >= 0).all()
         assert (ts_us > passed).all()
         passed = settings.ready(settings.punctuation(timeline))
@@ -145,7 +145,7 @@ def test_a_batch_lies_between_two_punctuations(settings: Reorder, seed: int) -> 
 def test_a_late_event_is_moved_to_the_first_open_time() -> None:
     ts_us, tick = np.array([100_000, 50_000, 200_000, 185_000, 90_000]), np.array([1, 2, 2, 3, 3])
     stream = Stream(ts_us, tick, np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64))
-    given = run_machine(Reorder("10 ms", late="adjust"), stream).rows(Lane.DOWN)
+    given = run_machine(Reorder("10 ms", late="adjust"), stream).rows(Lane.RESULTS)
     assert given is not None
     assert given.select(["id", "ts", "adjusted_us"]).to_pydict() == {
         "id": [1, 0, 3, 4, 2],

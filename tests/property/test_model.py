@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from latecomer.contract import Lane
 from latecomer.events import total_order
 from latecomer.headers import HeaderBuilder
-from latecomer.impatience import Reorder
 from latecomer.progress import Progress
+from latecomer.reorder import Reorder
 from latecomer.testing import LAYOUT, Stream, run_machine
 from tests import naive
 
@@ -71,6 +71,6 @@ def test_hold_equals_its_twin(
     stream = stream_of(drawn)
     between = [cut for cut in sorted(cuts) if 0 < cut < len(stream) and stream.tick[cut] != stream.tick[cut - 1]]
     run = run_machine(Reorder(f"{latency} us"), stream, cuts=between, idle_ticks=idle)
-    given_rows = run.rows(Lane.DOWN)
+    given_rows = run.rows(Lane.RESULTS)
     ids = [] if given_rows is None else given_rows.column("id").to_pylist()
     assert (ids, run.late_ids()) == naive.hold(events_of(stream), latency, idle)

@@ -16,16 +16,16 @@ from latecomer.contract import Lane, Output
 from latecomer.errors import InputError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
-from latecomer.impatience import Ordered, Tiers
 from latecomer.progress import Progress
 from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
-from latecomer.windows import Aggregation, Chain, Count, Max, Min, Operator, Pattern, Step, Sum, Window
+from latecomer.tiers import Ordered, Tiers
+from latecomer.windows import Chain, Count, Max, Min, Operator, Pattern, Step, Sum, Window, WindowAggregation
 from tests.naive import Event, Keyed, tier_of, total_order, windows_of
 from tests.property.streams import stream_of
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 LATENCIES = st.lists(st.integers(1, 3_000), min_size=1, max_size=3, unique=True).map(sorted)
-COUNTS = Aggregation(Window("20 ms", "10 ms"), (Count(), Sum("id")))
+COUNTS = WindowAggregation(Window("20 ms", "10 ms"), (Count(), Sum("id")))
 
 
 @pytest.mark.parametrize("latencies", [("20 ms",), ("1 ms", "30 ms", "5 s")], ids=len)
@@ -72,7 +72,7 @@ def test_the_basic_form_gives_the_answers_of_the_advanced_one(
 
 
 COUNTED_ROWS = pa.schema([("ts", pa.int64()), ("key", pa.int64()), ("n", pa.int64())])
-COUNTED = Aggregation(Window("20 ms", "10 ms"), (Sum("n").alias("count"),))
+COUNTED = WindowAggregation(Window("20 ms", "10 ms"), (Sum("n").alias("count"),))
 
 
 def count_per_window(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -99,7 +99,7 @@ def _cuts(stream: Stream, data: st.DataObject) -> list[int]:
 def _rows(run: Run, tier: int) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
     for output in (output for batch in run.outputs for output in batch):
-        if output.lane is Lane.DOWN and output.tier == tier and output.change is not None:
+        if output.lane is Lane.RESULTS and output.tier == tier and output.change is not None:
             rows = output.rows.to_pylist()
             found += [row for row, change in zip(rows, output.change.tolist(), strict=True) if change >= 0]
     return found
@@ -177,8 +177,8 @@ def test_a_chain_feeds_the_results_of_one_aggregate_to_the_next(
     for (start, user), count in doubled.items():
         for window in windows_of(start, 20, 10):
             expected.setdefault((window, user), []).append(count)
-    few = Aggregation(Window("5 us", "5 us"), (Count(),))
-    more = Aggregation(Window("20 us", "10 us"), (Max("count"), Min("count")))
+    few = WindowAggregation(Window("5 us", "5 us"), (Count(),))
+    more = WindowAggregation(Window("20 us", "10 us"), (Max("count"), Min("count")))
     double = Step(_doubled, few.output(ROWS, LAYOUT), "double")
     chain = Chain(few, double, more)
     assert chain.output(ROWS, LAYOUT).names == ["window_start", "window_end", "user", "max_count", "min_count"]
@@ -288,8 +288,8 @@ def test_text_may_come_narrow_batch_after_batch() -> None:
 
 
 def test_aggregates_may_be_any_sequence() -> None:
-    def asked(aggregates: Any) -> Aggregation:
-        return Aggregation(COUNTS.window, aggregates)
+    def asked(aggregates: Any) -> WindowAggregation:
+        return WindowAggregation(COUNTS.window, aggregates)
 
     assert asked(list(COUNTS.aggregates)) == COUNTS
     with pytest.raises(InputError, match="be a sequence of aggregates"):
@@ -306,8 +306,8 @@ def test_functions_come_together() -> None:
     [
         (Pattern("advert", "X", "Y", "1 s"), "be one of ts, user, ad"),
         (Pattern("ts", "X", "Y", "1 s"), "be of type int64"),
-        (Aggregation(Window("1 s", "1 s"), (Count(), Count())), "different names"),
-        (Aggregation(Window("1 s", "1 s"), (Sum("ad"),)), "a number type"),
+        (WindowAggregation(Window("1 s", "1 s"), (Count(), Count())), "different names"),
+        (WindowAggregation(Window("1 s", "1 s"), (Sum("ad"),)), "a number type"),
     ],
 )
 def test_what_an_operator_cannot_do_is_refused_before_it_starts(operator: Operator, text: str) -> None:

@@ -19,12 +19,12 @@ from latecomer.contract import Output, Pane
 from latecomer.errors import HeldError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
-from latecomer.impatience import Tiers
-from latecomer.impatience.sessions import cut_sessions
 from latecomer.progress import Progress, Timeline
 from latecomer.testing import LAYOUT, Run, check_machine, random_stream, run_machine
+from latecomer.tiers import Tiers
+from latecomer.tiers.sessions import cut_sessions
 from latecomer.windows import (
-    Aggregate,
+    AggregateFunction,
     Count,
     CountDistinct,
     Custom,
@@ -33,7 +33,7 @@ from latecomer.windows import (
     Mean,
     Min,
     Quantile,
-    Session,
+    SessionWindow,
     Stddev,
     Sum,
     TopK,
@@ -46,9 +46,9 @@ GAPS = ["1 us", "2 ms", "10 ms", "60 ms", "1 s"]
 
 
 def _asked(
-    latencies: Sequence[str], gap: str, aggregates: tuple[Aggregate, ...] = ASKED, max_held: int | None = None
+    latencies: Sequence[str], gap: str, aggregates: tuple[AggregateFunction, ...] = ASKED, max_held: int | None = None
 ) -> Tiers:
-    return Tiers(tuple(latencies), Session(gap), aggregates, max_held)
+    return Tiers(tuple(latencies), SessionWindow(gap), aggregates, max_held)
 
 
 class Row(NamedTuple):
@@ -105,7 +105,7 @@ def test_every_tier_has_the_sessions_of_the_events_within_its_latency(
     run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=12), snapshot=data.draw(st.booleans()))
     tier = [tier_of(events, event, asked.latencies_us) for event in events]
     expected = [
-        sessions([event for event, own in zip(events, tier, strict=True) if own <= number], Session(gap).gap_us)
+        sessions([event for event, own in zip(events, tier, strict=True) if own <= number], SessionWindow(gap).gap_us)
         for number in range(asked.tiers)
     ]
     for number, wanted in enumerate(expected):
@@ -124,7 +124,7 @@ def test_voids_of_rounded_sums_are_what_was_given(seed: int) -> None:
 
 
 def _told(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[Row, int, Output]]:
-    """Every session of the lane `down` with its change."""
+    """Every session of the lane `results` with its change."""
     for row, change, output in down_rows(outputs):
         start, end, key, *results = row.values()
         yield Row(start, end, key, tuple(results)), change, output
@@ -251,7 +251,7 @@ def test_sessions_of_no_key_and_of_keys_that_are_null() -> None:
     assert found.column("count").to_pylist() == [2, 2]
 
 
-def _pushed(batch: EventBatch, aggregates: tuple[Aggregate, ...]) -> pa.RecordBatch:
+def _pushed(batch: EventBatch, aggregates: tuple[AggregateFunction, ...]) -> pa.RecordBatch:
     """All results of one batch and the end."""
     machine = _asked(["1 s"], "10 us", aggregates).build(ChunkStore(), batch.layout)
     outputs = [*machine.push(batch, _timeline(batch)[1]), *machine.finish()]

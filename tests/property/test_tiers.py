@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from latecomer.contract import Output
 from latecomer.errors import HeldError, InputError
-from latecomer.impatience import Tiers
 from latecomer.testing import Run, check_machine, random_stream, run_machine
+from latecomer.tiers import Tiers
 from latecomer.windows import (
     Count,
     CountDistinct,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from latecomer.contract import Lane, Output, Pane
 from latecomer.events import Int64s
 from latecomer.testing import Run, check_machine, run_machine
-from latecomer.timetravel import Holes, Period, TimeTravel, Told, Trigger
-from latecomer.windows import Aggregation, Chain, Sum, Window
+from latecomer.timetravel import CustomHoles, Holes, Period, TimeTravel, Trigger
+from latecomer.windows import Chain, Sum, Window, WindowAggregation
 from tests.naive_timetravel import Event, Given, NaiveTimeTravel
 from tests.property.streams import ASKED
 from tests.property.travels import (
@@ -60,7 +60,7 @@ def of_twin(changes: Sequence[Given]) -> Sayings:
 def of_machine(outputs: Iterable[Output]) -> Sayings:
     """What the machine said."""
     found: Sayings = {}
-    for output in (output for output in outputs if output.lane is Lane.DOWN):
+    for output in (output for output in outputs if output.lane is Lane.RESULTS):
         changes = [1] * len(output) if output.change is None else output.change.tolist()
         for row, change in zip(output.rows.to_pylist(), changes, strict=True):
             said = Said((row["id"],), change, output.final, output.pane is Pane.REVISED)
@@ -218,8 +218,8 @@ def test_replays_of_ticks_in_which_a_shard_has_no_events_keep_their_order() -> N
 
 
 APP = Chain(
-    Aggregation(Window("30 ms", "10 ms"), (Sum("id").alias("id"),)),
-    Aggregation(Window("20 ms", "20 ms"), ASKED),
+    WindowAggregation(Window("30 ms", "10 ms"), (Sum("id").alias("id"),)),
+    WindowAggregation(Window("20 ms", "20 ms"), ASKED),
 )
 
 
@@ -232,7 +232,7 @@ def _soon(late: pa.RecordBatch) -> pa.Array:
 
 
 @pytest.mark.parametrize(
-    ("trigger", "holes"), [("eager", Period("5 ms")), ("lazy", Told(_anywhere)), (_soon, Told(_anywhere))]
+    ("trigger", "holes"), [("eager", Period("5 ms")), ("lazy", CustomHoles(_anywhere)), (_soon, CustomHoles(_anywhere))]
 )
 def test_time_travel_keeps_the_five_invariants(trigger: Trigger, holes: Holes) -> None:
     check_machine(TimeTravel(APP, "300 ms", holes, trigger), runs=2, events=30, seed=4)

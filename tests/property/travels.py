@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from latecomer.events import EventBatch, Int64s
 from latecomer.testing import LAYOUT, Stream
-from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel, Told, Trigger
+from latecomer.timetravel import CustomHoles, Enumerator, Holes, Period, TimeTravel, Trigger
 from latecomer.windows import (
-    Aggregate,
-    Aggregation,
+    AggregateFunction,
     Chain,
     Count,
     First,
@@ -27,6 +26,7 @@ from latecomer.windows import (
     Step,
     Sum,
     Window,
+    WindowAggregation,
     WindowFunction,
 )
 from tests import naive_timetravel as naive
@@ -85,7 +85,7 @@ def digest(values: Sequence[int]) -> int:
 class How(NamedTuple):
     """An aggregate and its twin."""
 
-    aggregate: Aggregate
+    aggregate: AggregateFunction
     twin: Callable[[list[int]], int]
 
 
@@ -117,7 +117,7 @@ class Level(NamedTuple):
         if self.season_us is not None:
             aggregate = WindowFunction([time, "id"], lambda rows: self._seen(*rows.columns), pa.int64(), named="id")
         window = Window(f"{self.size_us} us", f"{self.advance_us} us")
-        return [Aggregation(window, (aggregate,)), *([Step(thinned, RESULTS)] if self.sparse else [])]
+        return [WindowAggregation(window, (aggregate,)), *([Step(thinned, RESULTS)] if self.sparse else [])]
 
     def twin(self, rows: naive.Rows) -> int | None:
         """As the twin runs it."""
@@ -217,9 +217,11 @@ def counted(before: pa.RecordBatch, after: pa.RecordBatch) -> Int64s:
     return found
 
 
-ANYWHERE = Kind(Told(lambda before, after: [True] * len(after)), naive.Anywhere())
-COUNTED = Kind(Told(counted), naive.Anywhere(lambda before, after: (before.id + 2 * after.id) % 4 - 1))
-NOWHERE = Kind(Told(lambda before, after: np.zeros(len(after), np.uint8)), naive.Anywhere(lambda before, after: 0))
+ANYWHERE = Kind(CustomHoles(lambda before, after: [True] * len(after)), naive.Anywhere())
+COUNTED = Kind(CustomHoles(counted), naive.Anywhere(lambda before, after: (before.id + 2 * after.id) % 4 - 1))
+NOWHERE = Kind(
+    CustomHoles(lambda before, after: np.zeros(len(after), np.uint8)), naive.Anywhere(lambda before, after: 0)
+)
 NUMBERED = Kind(Enumerator("n"), naive.Enumerator())
 KINDS = st.sampled_from([ANYWHERE, COUNTED, NOWHERE, NUMBERED]) | st.integers(1, 6).map(period)
 

@@ -109,10 +109,10 @@ def test_max_held_is_a_whole_number_above_zero(df: DataFrame) -> None:
 
 def test_lanes_do_not_share_a_folder(spark: SparkSession) -> None:
     batch = lc.disordered(spark.range(3).selectExpr("id AS ts"), time="ts", shards=1).pass_through()
-    with pytest.raises(lc.InputError, match="folder of lane 'late' must not lie in that of lane 'down'"):
-        batch.write(sinks={"down": "out", "late": "out/late/", "quarantine": "other"})
+    with pytest.raises(lc.InputError, match="folder of lane 'late' must not lie in that of lane 'results'"):
+        batch.write(sinks={"results": "out", "late": "out/late/", "quarantine": "other"})
     with pytest.raises(lc.InputError, match="must not lie in that of lane"):
-        batch.write(sinks=dict.fromkeys(("down", "late", "quarantine"), "out"))
+        batch.write(sinks=dict.fromkeys(("results", "late", "quarantine"), "out"))
     named = lc.disordered(spark.range(3).selectExpr("id AS ts", "1 AS Batch"), time="ts", shards=1).pass_through()
     with pytest.raises(lc.InputError, match="columns written to files must not be named batch"):
         named.write("out")
@@ -123,8 +123,8 @@ def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(lc.InputError, match="start must be called on a stream"):
         batch.start("out", checkpoint="checkpoint")
     with pytest.raises(lc.InputError, match="every lane must have somewhere to go"):
-        batch.write(sinks={"down": lc.Discard()})
-    with pytest.raises(lc.InputError, match="sinks must be for down, late, quarantine; got 'lost'"):
+        batch.write(sinks={"results": lc.Discard()})
+    with pytest.raises(lc.InputError, match="sinks must be for results, late, quarantine; got 'lost'"):
         batch.write("out", sinks={"lost": lc.Discard()})
     stream = spark.readStream.schema("ts bigint").parquet(str(tmp_path))
     streamed = lc.disordered(stream, time="ts", shards=1).pass_through()
@@ -140,6 +140,6 @@ def test_a_million_rows_of_one_time_all_come_out(spark: SparkSession) -> None:
     count = 1_000_000
     df = spark.range(0, count, 1, 3).selectExpr("id", "1000L AS ts", "id % 1000 AS key")
     result = lc.disordered(df, time="ts", key="key", shards=2).reorder("1 s")
-    row = result.down.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
+    row = result.results.agg(F.count("*").alias("rows"), F.countDistinct("id").alias("ids")).first()
     assert row is not None
     assert (row["rows"], row["ids"]) == (count, count)

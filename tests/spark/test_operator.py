@@ -68,9 +68,9 @@ def test_a_stream_in_pieces_gives_what_the_twin_gives(spark: SparkSession, tmp_p
     held = counters(query)["held"]
     assert held > 0
     assert ids(out, "late") == late
-    assert ids(out, "down") == sorted(given[: len(given) - held])
+    assert ids(out, "results") == sorted(given[: len(given) - held])
     assert pq.read_table(out / "late")["reason"].unique().to_pylist() == ["too_late"]
-    _assert_order(out / "down")
+    _assert_order(out / "results")
     _assert_bound(spark, tmp_path, checkpoint)
 
 
@@ -117,9 +117,9 @@ def test_a_batch_gives_the_same_for_any_number_of_shards(spark: SparkSession, tm
     for shards in (1, 3):
         counts = declare(df, shards).reorder(LATENCY).write(str(tmp_path / f"out{shards}"))
         assert (counts["given"], counts["late"]) == (len(given), len(late))
-        assert ids(tmp_path / f"out{shards}", "down") == sorted(given)
+        assert ids(tmp_path / f"out{shards}", "results") == sorted(given)
         assert ids(tmp_path / f"out{shards}", "late") == late
-    in_order = [row["id"] for row in declare(df, 1).reorder(LATENCY).down.collect()]
+    in_order = [row["id"] for row in declare(df, 1).reorder(LATENCY).results.collect()]
     assert in_order == given
 
 
@@ -151,9 +151,9 @@ def test_rows_have_one_door_and_filtered_rows_still_move_time(spark: SparkSessio
     assert steps.columns == ["id", "one", "more"]
     result = steps.reorder("2 s")
     seen: dict[str, list[tuple[object, ...]]] = {}
-    sinks: dict[str, SinkLike] = {lane: _collect(seen, lane) for lane in ("down", "late", "quarantine")}
+    sinks: dict[str, SinkLike] = {lane: _collect(seen, lane) for lane in ("results", "late", "quarantine")}
     counts = result.write(sinks=sinks)
-    assert [row[0] for row in seen["down"]] == [1]
+    assert [row[0] for row in seen["results"]] == [1]
     assert [(row[0], row[3], row[4]) for row in seen["late"]] == [(8, 3_600_500_000, "too_late")]
     assert sorted((row[0], row[3]) for row in seen["quarantine"]) == [
         (3, "null_time"),
@@ -178,9 +178,9 @@ def test_where_and_select_keep_roles_that_are_dropped_or_changed(spark: SparkSes
     df = spark.createDataFrame([(1, 3_000_000, "b"), (2, 1_000_000, "a")], "id int, ts bigint, source string")
     events = lc.disordered(df, time="ts", source="source", order="id", shards=1)
     changed = events.with_columns(ts="0L").where("id > 0").select("*").select("id", "ts")
-    assert [tuple(row) for row in changed.reorder("1 s").down.collect()] == [(2, 0), (1, 0)]
+    assert [tuple(row) for row in changed.reorder("1 s").results.collect()] == [(2, 0), (1, 0)]
     stars = events.where("id > 0").select(F.col("*")).with_columns(TS="1L").select(F.col("id"), "TS")
-    assert [tuple(row) for row in stars.reorder("1 s").down.collect()] == [(2, 1), (1, 1)]
+    assert [tuple(row) for row in stars.reorder("1 s").results.collect()] == [(2, 1), (1, 1)]
     changes = changed.reorder("1 s").changes.collect()
     assert [(row["id"], row["change"], row["pane"], row["final"]) for row in changes] == [
         (2, 1, "on_time", True),
@@ -221,7 +221,7 @@ def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(spark: 
         end="over",
         shards=1,
     )
-    counts = ended.reorder("1 s").write(sinks=dict.fromkeys(("down", "late", "quarantine"), lc.Discard()))
+    counts = ended.reorder("1 s").write(sinks=dict.fromkeys(("results", "late", "quarantine"), lc.Discard()))
     assert (counts["control"], counts["seen"], counts["given"]) == (1, 1, 1)
     assert counts["punctuation_us"] == 2**62
 
@@ -230,7 +230,7 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
     stream = spark.readStream.schema("ts timestamp").parquet(str(tmp_path))
     result = lc.disordered(stream, time="ts", shards=2).pass_through()
     with pytest.warns(lc.LatecomerWarning, match="rows of late, quarantine are then only counted"):
-        assert result.down.isStreaming
+        assert result.results.isStreaming
     provider = "spark.sql.streaming.stateStore.providerClass"
     kept = spark.conf.get(provider)
     spark.conf.unset(provider)
@@ -246,7 +246,7 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
     batch = lc.disordered(spark.createDataFrame([(1,)], "ts bigint"), time="ts", shards=2).pass_through()
     try:
         with pytest.warns(lc.LatecomerWarning, match=f"{partitions} is 200 for 2 shards"):
-            _ = batch.down
+            _ = batch.results
     finally:
         spark.conf.set(partitions, str(kept))
 
@@ -277,7 +277,7 @@ def test_every_partition_has_exactly_one_shard(spark: SparkSession, shards: int)
 def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
     df = spark.range(100).select((F.col("id") * 1_000).alias("ts"))
     with pytest.raises(Exception, match="held events per shard must stay within max_held=10; got"):
-        lc.disordered(df, time="ts", shards=1).reorder("1 day", max_held=10).down.collect()
+        lc.disordered(df, time="ts", shards=1).reorder("1 day", max_held=10).results.collect()
 
 
 def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -296,4 +296,4 @@ def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path
 def test_a_user_can_bring_a_strategy(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, 2), (2, 1)], "id int, ts bigint")
     settings = replace(lc.Reorder("1 s"), latency="5 s")
-    assert [row["id"] for row in lc.disordered(df, time="ts", shards=1).apply(settings).down.collect()] == [2, 1]
+    assert [row["id"] for row in lc.disordered(df, time="ts", shards=1).apply(settings).results.collect()] == [2, 1]

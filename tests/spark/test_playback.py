@@ -142,7 +142,7 @@ def test_every_size_of_batch_gives_the_same_and_the_end_releases_all(spark: Spar
         query.awaitTermination()
         counts = [lc.read_counters(progress) for progress in query.recentProgress]
         assert len([count for count in counts if count is not None and count["seen"]]) == batches
-        assert sorted(pq.read_table(out / "down")["id"].to_pylist()) == sorted(given)
+        assert sorted(pq.read_table(out / "results")["id"].to_pylist()) == sorted(given)
         assert sorted(pq.read_table(out / "late")["id"].to_pylist()) == late
         last = counts[-1]
         assert last is not None

@@ -18,7 +18,7 @@ from latecomer.codec import batch_from_bytes, batch_to_bytes, bytes_to_text, row
 from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
-from latecomer.impatience import Reorder
+from latecomer.reorder import Reorder
 from latecomer.spark import workers
 from latecomer.spark.frames import COUNTS_LANE
 from latecomer.spark.hold import FORMAT_VERSION, SMALL, HoldPlan
@@ -76,8 +76,8 @@ def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[
 def test_state_is_kept_between_batches_and_released_in_order() -> None:
     tester = TwsTester(processor())
     assert push(tester, [5, 1, 9], [1, 2, 3]) == {COUNTS_LANE: [3, 0, 3, 0]}
-    assert push(tester, [15, 4], [4, 5]) == {Lane.DOWN: [2, 5, 1], COUNTS_LANE: [2, 3, 2, 0]}
-    assert push(tester, [30, 5], [6, 7]) == {Lane.LATE: [7], Lane.DOWN: [3, 4], COUNTS_LANE: [2, 2, 1, 1]}
+    assert push(tester, [15, 4], [4, 5]) == {Lane.RESULTS: [2, 5, 1], COUNTS_LANE: [2, 3, 2, 0]}
+    assert push(tester, [30, 5], [6, 7]) == {Lane.LATE: [7], Lane.RESULTS: [3, 4], COUNTS_LANE: [2, 2, 1, 1]}
 
 
 def test_an_empty_batch_releases_nothing_and_counts_nothing() -> None:

@@ -19,7 +19,7 @@ from latecomer.spark.counters import total, unaccounted
 from tests.spark.streams import LATENCY_US, SCHEMA, TICK_US, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
-DISCARD = dict.fromkeys(("down", "late", "quarantine"), lc.Discard())
+DISCARD = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
 Row = tuple[int, str, int, int]  # time, source, tick, id: the total order
 
 
@@ -77,7 +77,7 @@ def test_a_stream_is_in_order_in_each_file_and_between_batches(spark: SparkSessi
     passed = punctuations(query)
     assert len(passed) == 4
     for batch in range(3):
-        parts = files(tmp_path / "out" / "down", batch)
+        parts = files(tmp_path / "out" / "results", batch)
         for ids in parts:
             assert_in_order(ids, place)
         times = [place[id][0] for ids in parts for id in ids]
@@ -110,7 +110,7 @@ def test_total_gives_each_batch_as_one_file_a_window_at_a_time(spark: SparkSessi
     passed = punctuations(query)
     given = 0
     for batch in range(3):
-        (ids,) = files(tmp_path / "out" / "down", batch)
+        (ids,) = files(tmp_path / "out" / "results", batch)
         assert_in_order(ids, place)
         ends = [place[id][0] // advance_us * advance_us + advance_us - 1 for id in ids]
         assert all(passed[batch] < end <= passed[batch + 1] for end in ends)
@@ -134,7 +134,7 @@ def policy(df: DataFrame, late: str, **more: Any) -> lc.Result:
 
 def test_late_rows_go_aside_or_are_dropped_and_counted(late_rows: DataFrame) -> None:
     side = policy(late_rows, "side", total=True)
-    assert [row["id"] for row in side.down.collect()] == [2, 1, 4]
+    assert [row["id"] for row in side.results.collect()] == [2, 1, 4]
     assert [(row["id"], row["lateness_us"], row["reason"]) for row in side.late.collect()] == [
         (3, 7_000_000, "too_late")
     ]
@@ -148,7 +148,7 @@ def test_late_rows_are_moved_up_and_say_by_how_much(late_rows: DataFrame) -> Non
     assert rows == [(3, 5_000_001, 2_000_001), (2, 9_000_000, 0), (1, 10_000_000, 0), (4, 20_000_000, 0)]
     windows = lc.disordered(late_rows, time="ts", arrival="arrival", shards=2).tumbling("3 s")
     for chosen in (windows, windows.select("id", "window_start")):  # a moved row lies in the window of its new time
-        moved = chosen.reorder("5 s", late="adjust").down.collect()
+        moved = chosen.reorder("5 s", late="adjust").results.collect()
         assert sorted((row["id"], row["window_start"] // 1_000_000) for row in moved) == [
             (1, 9),
             (2, 9),
@@ -160,7 +160,7 @@ def test_late_rows_are_moved_up_and_say_by_how_much(late_rows: DataFrame) -> Non
 def test_a_moved_time_is_the_time_however_it_is_selected(late_rows: DataFrame) -> None:
     declared = lc.disordered(late_rows, time="ts", arrival="arrival", shards=2).tumbling("3 s")
     chosen = declared.select(F.col("ts"), "id", F.col("window_start")).reorder("5 s", late="adjust", total=True)
-    moved = [tuple(row) for row in chosen.down.collect()]
+    moved = [tuple(row) for row in chosen.results.collect()]
     assert moved[0] == (5_000_001, 3, 3_000_000, 2_000_001)
     for steps in (declared.with_columns(ts="ts"), declared.select("id", F.lit(1).alias("window_start"))):
         with pytest.raises(lc.InputError, match="must be the time itself where late='adjust' moves it"):
@@ -179,9 +179,9 @@ def test_wall_clocks_and_integers_before_1970_have_windows(spark: SparkSession) 
         FROM VALUES (3L), (1L), (0L), (2L) AS t(id)
     """)
     declared = lc.disordered(rows, time="wall", order="id", earliest="1960-01-01", shards=2).tumbling("1 s")
-    found = [(row["id"], str(row["window_start"])) for row in declared.reorder("1 s", total=True).down.collect()]
+    found = [(row["id"], str(row["window_start"])) for row in declared.reorder("1 s", total=True).results.collect()]
     before, after = "1969-12-31 23:59:59", "1970-01-01 00:00:00"
     assert found == [(0, before), (1, before), (2, after), (3, after)]
     declared = lc.disordered(rows, time="us", order="id", earliest="1960-01-01", shards=1).hopping("2 s", "1 s")
-    starts = [tuple(row) for row in declared.select("window_start", "id").reorder("1 s").down.collect()]
+    starts = [tuple(row) for row in declared.select("window_start", "id").reorder("1 s").results.collect()]
     assert starts == [(-1_000_000, 0), (-1_000_000, 1), (0, 2), (0, 3)]

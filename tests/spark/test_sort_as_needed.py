@@ -16,7 +16,7 @@ from latecomer.codec import rows_to_bytes
 from latecomer.events import Layout
 from latecomer.spark import unpack
 from latecomer.spark.align import window_start
-from latecomer.spark.unpack import UNPACK_COLUMNS, DownPlan, unpacker
+from latecomer.spark.unpack import UNPACK_COLUMNS, FinishPlan, unpacker
 
 SCHEMA = "ts timestamp, meter int, kwh double, note string"
 TIMES_US = [0, 1, -1, -3_600_000_000, 1_615_689_000_123_456, -62_000_000_000_000_001, 7_258_118_399_999_999]
@@ -151,7 +151,7 @@ before the sort
 the sort
   reorder       latency 10 minutes, late rows aside     by window_start, then ts
 after the sort
-  down, late, quarantine
+  results, late, quarantine
 saved
   rows          those that fail a where are neither sorted nor held
   columns       note stays behind: at least 4 bytes a row
@@ -166,7 +166,7 @@ def test_counters_say_what_was_saved(events: lc.Events) -> None:
     assert "rows          500 of 2,000 (25.0 %) filtered before the sort" in text
     assert "at least 4 bytes a row, 5.6 kB in all" in text
     assert "sorted        1,400 rows; 400 held now in 3 sorted runs" in text
-    assert "down: 1,000   late: 60   quarantine: 40" in text
+    assert "results: 1,000   late: 60   quarantine: 40" in text
     wrong: Any = "lots"
     with pytest.raises(lc.InputError, match="explain must be given counters; got 'str'"):
         steps(events).reorder("10 minutes").explained(wrong)
@@ -201,7 +201,7 @@ def test_shards_merge_into_one_order_piece_by_piece(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(unpack, "MERGED_ROWS", 2)
     one = packed({"id": [1, 2, 3], "text": ["b", "é", None], "_lc_ts": [3, 5, 21], "_lc_tick": [0, 1, 1]})
     two = packed({"id": [4, 5], "text": ["a", "z"], "_lc_ts": [2, 12], "_lc_tick": [1, 0]})
-    plan = DownPlan(Layout("_lc_ts"), merged=True, window=None)
+    plan = FinishPlan(Layout("_lc_ts"), merged=True, window=None)
     pieces = list(unpacker(("text", "id", "nested", "change", "pane", "final"), plan, changes=True)(iter([one, two])))
     assert [piece.num_rows for piece in pieces] == [2, 2, 1]
     merged = pa.Table.from_batches(pieces)

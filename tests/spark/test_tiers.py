@@ -73,8 +73,8 @@ def test_types_and_names_of_results(spark: SparkSession) -> None:
             lc.max("id").alias("newest"),
         )
     )
-    down = result.tiers("1 second", "1 minute").down
-    assert {field.name: field.dataType.simpleString() for field in down.schema} == {
+    results = result.tiers("1 second", "1 minute").results
+    assert {field.name: field.dataType.simpleString() for field in results.schema} == {
         "window_start": "timestamp",
         "window_end": "timestamp",
         "ad": "string",
@@ -93,13 +93,13 @@ def test_types_and_names_of_results(spark: SparkSession) -> None:
 def test_tiers_get_better_and_the_last_is_complete(spark: SparkSession) -> None:
     df = _clicks(spark)
     result = _asked(df).tumbling("10 seconds").aggregate(lc.count()).tiers("1 second", "20 seconds", "1 hour")
-    down = result.down.collect()
-    counts = [sum(row["count"] for row in down if row["tier"] == number) for number in (1, 2, 3)]
+    results = result.results.collect()
+    counts = [sum(row["count"] for row in results if row["tier"] == number) for number in (1, 2, 3)]
     assert counts[0] < counts[1] < counts[2] == 400
-    second = [tuple(row)[:4] for row in down if row["tier"] == 2]
+    second = [tuple(row)[:4] for row in results if row["tier"] == 2]
     assert [row[:4] for row in _rows(result.tier(2))] == sorted(second, key=str)
-    last = sorted((tuple(row)[:4] for row in down if row["tier"] == 3), key=str)
-    assert {(row["tier"], row["pane"], row["final"]) for row in down if row["tier"] != 2} == {
+    last = sorted((tuple(row)[:4] for row in results if row["tier"] == 3), key=str)
+    assert {(row["tier"], row["pane"], row["final"]) for row in results if row["tier"] != 2} == {
         (1, "early", False),
         *((3, pane, True) for pane in ("revised", "on_time")),
     }
@@ -134,8 +134,8 @@ def test_one_query_serves_all_tiers_and_a_restart_changes_nothing(spark: SparkSe
         query.awaitTermination()
     read = spark.read.parquet
     early, last = read(sinks["tier_1"]).drop("batch"), read(sinks["tier_2"]).drop("batch")
-    down = read(str(tmp_path / "out" / "down"))
-    assert _rows(early) == _rows(down.where("tier = 1").drop("tier", "batch"))
+    results = read(str(tmp_path / "out" / "results"))
+    assert _rows(early) == _rows(results.where("tier = 1").drop("tier", "batch"))
     last = last.drop("pane", "final")
     closed = [row["window_start"] for row in last.collect()]
     log = read(sinks["changes"]).where(F.col("window_start").isin(closed))
@@ -154,12 +154,12 @@ def test_the_paper_s_two_examples(spark: SparkSession) -> None:
     users = clicks.selectExpr("ts", "id % 5 AS user", "ad", "received")
     asked = lc.disordered(users, time="ts", key="user", arrival="received", shards=2)
     pattern = lc.Pattern("ad", "ad0", "ad1", "1 minute")
-    basic = _rows(asked.app(pattern).tiers("5 seconds", "1 hour").down)
+    basic = _rows(asked.app(pattern).tiers("5 seconds", "1 hour").results)
     columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("user", pa.int64()), ("ad", pa.string())])
     own = asked.app(pattern).tiers("5 seconds", "1 hour", partial=_needed, merge=_same, returns=columns)
     assert {row[3] for row in basic} == {1, 2}
     assert [row[:3] for row in basic if row[3] == 1] != [row[:3] for row in basic if row[3] == 2]
-    assert _rows(own.down) == basic
+    assert _rows(own.results) == basic
 
 
 def _needed(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -173,12 +173,12 @@ def _same(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def test_events_in_order_per_tier(spark: SparkSession) -> None:
-    down = _asked(_clicks(spark)).tiers("1 second", "1 hour").down
-    tiers = Counter((row["tier"], row["pane"]) for row in down.collect())
+    results = _asked(_clicks(spark)).tiers("1 second", "1 hour").results
+    tiers = Counter((row["tier"], row["pane"]) for row in results.collect())
     assert set(tiers) == {(1, "early"), (2, "on_time"), (2, "revised")}
     assert tiers[1, "early"] == tiers[2, "on_time"]
     assert tiers[2, "on_time"] + tiers[2, "revised"] == 400
-    assert set(down.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier", "pane", "final"}
+    assert set(results.columns) == {"ts", "ad", "price", "weight", "id", "received", "tier", "pane", "final"}
 
 
 def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> None:
@@ -203,7 +203,7 @@ def test_a_question_without_a_key_is_asked_of_all_rows(spark: SparkSession) -> N
         (lambda events: events.tumbling("1 s").aggregate(lc.count()).tiers("1 s").tier(2), "be from 1 to 1"),
         (lambda events: events.select("ts").tumbling("1 s").aggregate(lc.count()).tiers("1 s"), "still be there"),
         (lambda events: events.tumbling("1 s").aggregate(lc.count().alias("ad")).tiers("1 s"), "different names"),
-        (lambda events: events.app("pattern"), r"be given an operator.*lc.Chain\(lc.Aggregation\(...\), ...\)"),
+        (lambda events: events.app("pattern"), r"be given an operator.*lc.Chain"),
         (lambda events: events.with_columns(**{"a.b": "1"}).tiers("1 s"), "no dot or backtick"),
         (lambda events: events.tumbling("1 s").aggregate("count").tiers("1 s"), "be given aggregates"),
         (lambda events: events.tumbling("1 s").aggregate(lc.max()).tiers("1 s"), "the name of a column"),

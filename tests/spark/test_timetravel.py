@@ -22,11 +22,11 @@ from latecomer.experiments.timetravel.application import HOUR_US, application
 from latecomer.experiments.timetravel.classes import Result
 from latecomer.experiments.timetravel.machines import COLUMNS, batch_of, follow, in_order
 from latecomer.experiments.timetravel.paths import SCHEMA, waiting
-from latecomer.impatience import Ordered
+from latecomer.tiers import Ordered
 from latecomer.timetravel import Period, TimeTravel
 
 BOUND, DAY_US = "2 days", 24 * HOUR_US
-SESSION: Any = lc.Session("1 hour")  # where no session is expected
+SESSION: Any = lc.SessionWindow("1 hour")  # where no session is expected
 
 Alert = tuple[int, int, bool, bool, int]  # window_start, meter, too_large, negative, pattern
 
@@ -116,14 +116,16 @@ def test_alerts_are_repaired_and_a_restart_in_the_middle_changes_nothing(spark: 
         result = _ask(stream).timetravel(BOUND, every="1 hour")
         query = result.start(tmp_path / "out", checkpoint=tmp_path / "c", sinks=sinks, available_now=True)
         query.awaitTermination()
-    down, late = (spark.read.parquet(str(tmp_path / "out" / lane)) for lane in ("down", "late"))
+    results, late = (spark.read.parquet(str(tmp_path / "out" / lane)) for lane in ("results", "late"))
     changes = spark.read.parquet(str(tmp_path / "changes"))
 
     settings = TimeTravel(application(), BOUND, Period("1 hour"))
     machine = follow(settings, map(batch_of, batches), ending=False)  # in one go
     given = _changes(changes)
     assert given == _results(machine.given)
-    assert _changes(down.selectExpr("*", "1 AS change")) == Counter({key: n for key, n in given.items() if key[1] > 0})
+    assert _changes(results.selectExpr("*", "1 AS change")) == Counter(
+        {key: n for key, n in given.items() if key[1] > 0}
+    )
     assert {row[0] for row in changes.select("pane").distinct().collect()} == {"on_time", "revised"}
 
     counters = lc.read_counters(query.lastProgress)
@@ -160,7 +162,7 @@ def test_a_batch_is_repaired_to_the_end(spark: SparkSession, tmp_path: Path) -> 
         "final": "boolean",
     }
     assert {field.name: field.dataType.simpleString() for field in result.changes.schema} == columns
-    assert result.down.columns == [name for name in columns if name != "change"]
+    assert result.results.columns == [name for name in columns if name != "change"]
     assert result.late.columns == [*COLUMNS, "lateness_us", "reason"]
 
 
@@ -202,7 +204,7 @@ def test_aggregates_are_asked_for_as_in_tiers_and_repaired(spark: SparkSession, 
     events = lc.disordered(_frame(spark, _readings(), tmp_path), time="ts", key="meter", arrival="arrival", shards=2)
     asked = events.hopping("2 hours", "1 hour").aggregate(lc.count(), lc.max("reading"))
     result = asked.timetravel(BOUND, every="1 hour")
-    app = events.app(lc.Aggregation(lc.Window("2 hours", "1 hour"), (lc.count(), lc.max("reading"))))
+    app = events.app(lc.WindowAggregation(lc.Window("2 hours", "1 hour"), (lc.count(), lc.max("reading"))))
     other = app.timetravel(BOUND, every="1 hour")
     assert result.explained() == other.explained()
     rows, others = (Counter(map(tuple, frame.collect())) for frame in (result.changes, other.changes))
@@ -218,7 +220,7 @@ def test_aggregates_are_asked_for_as_in_tiers_and_repaired(spark: SparkSession, 
             "have a size",
         ),
         (lambda events: events.tumbling("1 h").app(application()).timetravel("9 d", every="1 h"), "without a window"),
-        (lambda events: lc.Aggregation(SESSION, (lc.count(),)), "sessions can be asked with .session"),
+        (lambda events: lc.WindowAggregation(SESSION, (lc.count(),)), "sessions can be asked with .session"),
         (lambda events: events.timetravel("1 day", every="1 h"), "be asked of aggregates or an application"),
     ],
 )

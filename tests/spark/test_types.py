@@ -33,7 +33,7 @@ def test_all_types_pass_unchanged(spark: SparkSession) -> None:
         kept = rows.where("wall IS NOT NULL") if time == "wall" else rows
         events = lc.disordered(kept, time=time, key="text", earliest="1900-01-01", shards=2)
         for result in (events.pass_through(), events.reorder("10 s")):
-            given = result.down
+            given = result.results
             assert [f.dataType for f in given.schema] == [f.dataType for f in rows.schema]
             shown = given.selectExpr("* EXCEPT (anything)", "to_json(anything) AS anything")
             expected = wanted.where("wall IS NOT NULL") if time == "wall" else wanted

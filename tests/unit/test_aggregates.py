@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.errors import InputError
-from latecomer.windows.aggregates import Aggregate, Count, Mean, States, Stddev, Sum, Variance
+from latecomer.windows.aggregates import AggregateFunction, Count, Mean, States, Stddev, Sum, Variance
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
 from latecomer.windows.extremes import First, Last, Max, Min
@@ -42,7 +42,7 @@ def rows_of(kind: pa.DataType) -> st.SearchStrategy[list[Row]]:
     return st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), value, st.integers(0, 2)), max_size=30)
 
 
-def whole(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tuple[list[int], States]:
+def whole(aggregate: AggregateFunction, rows: Sequence[Row], kind: pa.DataType) -> tuple[list[int], States]:
     """Partial results of all rows: the groups, and their states."""
     keys = ints([row[0] for row in rows])
     groups = group_rows([keys])
@@ -53,7 +53,7 @@ def whole(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tuple
     return keys[groups.firsts].tolist(), states
 
 
-def in_parts(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tuple[list[int], States]:
+def in_parts(aggregate: AggregateFunction, rows: Sequence[Row], kind: pa.DataType) -> tuple[list[int], States]:
     """The same by way of the parts."""
     parts = [whole(aggregate, [row for row in rows if row[3] == part], kind) for part in (2, 0, 1)]
     keys = ints([key for found, _ in parts for key in found])
@@ -62,7 +62,7 @@ def in_parts(aggregate: Aggregate, rows: Sequence[Row], kind: pa.DataType) -> tu
     return keys[groups.firsts].tolist(), aggregate.reduce(states, groups)
 
 
-def results(aggregate: Aggregate, found: tuple[list[int], States]) -> dict[int, Any]:
+def results(aggregate: AggregateFunction, found: tuple[list[int], States]) -> dict[int, Any]:
     keys, states = found
     return dict(zip(keys, same(aggregate.result(states).to_pylist()), strict=True))
 
@@ -116,7 +116,7 @@ joined_window = WindowFunction(["x"], lambda rows: joined(rows.column("x").to_py
 
 ORDERED = list(VALUES)
 Twin = Callable[[list[Event]], Any]
-TWINS: list[tuple[Aggregate, list[pa.DataType], Twin]] = [
+TWINS: list[tuple[AggregateFunction, list[pa.DataType], Twin]] = [
     (Count(), ORDERED, len),
     (Count("x"), ORDERED, lambda events: len(values_of(events))),
     (Sum("x"), NUMBERS, lambda events: sum(values_of(events)) if values_of(events) else None),
@@ -138,14 +138,14 @@ TWINS: list[tuple[Aggregate, list[pa.DataType], Twin]] = [
 IDS = [f"{aggregate.name}-{number}" for number, (aggregate, _, _) in enumerate(TWINS)]
 
 
-def expect(found: dict[int, Any], wanted: dict[int, Any], aggregate: Aggregate) -> None:
+def expect(found: dict[int, Any], wanted: dict[int, Any], aggregate: AggregateFunction) -> None:
     """The same, up to rounding where the mean of a part cannot be exact."""
     if isinstance(aggregate, Variance):
         wanted = {key: pytest.approx(value) if isinstance(value, float) else value for key, value in wanted.items()}
     assert found == wanted
 
 
-def input_type(aggregate: Aggregate, kind: pa.DataType) -> pa.DataType:
+def input_type(aggregate: AggregateFunction, kind: pa.DataType) -> pa.DataType:
     return aggregate.input_type(pa.schema([("x", kind)]))
 
 
@@ -153,7 +153,7 @@ def input_type(aggregate: Aggregate, kind: pa.DataType) -> pa.DataType:
 @settings(max_examples=40)
 @given(data=st.data())
 def test_aggregate_is_what_its_twin_says(
-    aggregate: Aggregate, kinds: list[pa.DataType], twin: Twin, data: st.DataObject
+    aggregate: AggregateFunction, kinds: list[pa.DataType], twin: Twin, data: st.DataObject
 ) -> None:
     kind = data.draw(st.sampled_from(kinds))
     rows = data.draw(rows_of(kind))
@@ -169,7 +169,9 @@ def test_aggregate_is_what_its_twin_says(
 @pytest.mark.parametrize(("aggregate", "kinds"), [twin[:2] for twin in TWINS if twin[0].mergeable])
 @settings(max_examples=40)
 @given(data=st.data())
-def test_parts_merge_into_the_whole(aggregate: Aggregate, kinds: list[pa.DataType], data: st.DataObject) -> None:
+def test_parts_merge_into_the_whole(
+    aggregate: AggregateFunction, kinds: list[pa.DataType], data: st.DataObject
+) -> None:
     kind = data.draw(st.sampled_from(kinds))
     rows = data.draw(rows_of(kind))
     keys, states = whole(aggregate, rows, kind)
@@ -184,14 +186,14 @@ def test_parts_merge_into_the_whole(aggregate: Aggregate, kinds: list[pa.DataTyp
 
 
 @pytest.mark.parametrize("aggregate", [twin[0] for twin in TWINS], ids=IDS)
-def test_nothing_gives_nothing(aggregate: Aggregate) -> None:
+def test_nothing_gives_nothing(aggregate: AggregateFunction) -> None:
     keys, states = whole(aggregate, [], pa.int64())
     assert keys == []
     assert len(aggregate.result(states)) == 0
     assert [len(state) for state in aggregate.reduce(states, group_rows([ints([])]))] == [0] * len(states)
 
 
-def of_one_group(aggregate: Aggregate, values: Sequence[Any], kind: pa.DataType) -> Any:
+def of_one_group(aggregate: AggregateFunction, values: Sequence[Any], kind: pa.DataType) -> Any:
     return results(aggregate, whole(aggregate, [(0, ts, value, 0) for ts, value in enumerate(values)], kind))[0]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latecomer.impatience.keys import ROW, look_over, pack_keys, sort_keys, spread_keys
-from latecomer.impatience.runs import Packing
+from latecomer.sorter.keys import ROW, look_over, pack_keys, sort_keys, spread_keys
+from latecomer.sorter.runs import Packing
 
 
 @pytest.mark.parametrize("reach", [1, 100, ROW, 10 * ROW])

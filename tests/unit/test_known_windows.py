@@ -23,9 +23,9 @@ import pytest
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Settings
 from latecomer.events import NEVER_US
-from latecomer.impatience import Ordered, Tiers
 from latecomer.testing import LAYOUT, Run, Stream, run_machine
-from latecomer.windows import Aggregation, Session, Sum, Window
+from latecomer.tiers import Ordered, Tiers
+from latecomer.windows import SessionWindow, Sum, Window, WindowAggregation
 
 CLOCK = -1
 LONG = 3_600_000_000  # a latency above all times of the cases: only watermarks move the punctuation
@@ -60,7 +60,7 @@ class Case:
     """
 
     name: str
-    window: Window | Session
+    window: Window | SessionWindow
     script: str
     past: int = 0
     latency: int = LONG
@@ -102,8 +102,8 @@ def tumbling(size: int) -> Window:
     return hopping(size, size)
 
 
-def session(gap: int) -> Session:
-    return Session(f"{gap} us")
+def session(gap: int) -> SessionWindow:
+    return SessionWindow(f"{gap} us")
 
 
 def liebre(text: str) -> Case:
@@ -112,7 +112,7 @@ def liebre(text: str) -> Case:
     return Case(f"liebre {text.strip()}", hopping(int(size), int(advance)), script)
 
 
-def scotty(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
+def scotty(name: str, window: Window | SessionWindow, script: str, **settings: Any) -> Case:
     """In Scotty a window [.., 22) is complete at the watermark 22."""
     return Case(f"scotty {name}", window, script, past=1, **settings)
 
@@ -122,7 +122,7 @@ def band(name: str, start: int, size: int, script: str) -> Case:
     return scotty(f"band {name}", hopping(size, gcd(start, size)), script, only=start)
 
 
-def flink(name: str, window: Window | Session, script: str, **settings: Any) -> Case:
+def flink(name: str, window: Window | SessionWindow, script: str, **settings: Any) -> Case:
     return Case(f"flink {name}", window, script, **settings)
 
 
@@ -306,13 +306,13 @@ ONE_TIER = [case for case in WINDOWS if not case.lateness]
 @pytest.mark.parametrize("case", ONE_TIER, ids=lambda case: case.name)
 def test_an_aggregation_behind_a_sort_gives_the_known_windows(case: Case) -> None:
     assert isinstance(case.window, Window)
-    _check(case, _run(case, Ordered(case.latencies, Aggregation(case.window, ASKED))))
+    _check(case, _run(case, Ordered(case.latencies, WindowAggregation(case.window, ASKED))))
 
 
 @pytest.mark.parametrize("case", ONE_TIER, ids=lambda case: case.name)
 def test_an_aggregation_on_sorted_input_gives_the_known_windows(case: Case) -> None:
     assert isinstance(case.window, Window)
-    running = Aggregation(case.window, ASKED).build(ChunkStore(), LAYOUT)
+    running = WindowAggregation(case.window, ASKED).build(ChunkStore(), LAYOUT)
     waiting: list[Event] = []
     mark, passed = NEVER_US, NEVER_US
     for step in case.steps:
@@ -322,7 +322,7 @@ def test_an_aggregation_on_sorted_input_gives_the_known_windows(case: Case) -> N
         ready = [event for event in waiting if event.ts <= passed]
         waiting = waiting[len(ready) :]
         rows, _ = running.push(_rows(ready), passed)
-        assert _answers(case, [] if rows is None else [Output(Lane.DOWN, rows)]) == _due(case, step)
+        assert _answers(case, [] if rows is None else [Output(Lane.RESULTS, rows)]) == _due(case, step)
 
 
 def _rows(events: list[Event]) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from latecomer.events import NEVER_US
 from tests.naive_timetravel import (
-    Aggregate,
+    AggregateFunction,
     Anywhere,
     Application,
     Classes,
@@ -57,7 +57,7 @@ def ids(rows: Rows) -> tuple[Any, ...]:
 class Setting(NamedTuple):
     """An application and the bound of lateness."""
 
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateFunction, ...]
     bound_us: int
 
     @property
@@ -105,7 +105,7 @@ def stream(*rows: tuple[int, int], key: int = 0) -> list[Event]:
 
 
 @st.composite
-def aggregates_of(draw: st.DrawFn) -> Aggregate:
+def aggregates_of(draw: st.DrawFn) -> AggregateFunction:
     size_us = draw(st.integers(1, 9))
     return size_us, draw(st.integers(1, size_us)), draw(st.sampled_from([digest, sparse]))
 

@@ -7,8 +7,8 @@ from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane
 from latecomer.events import Int64s
 from latecomer.headers import HeaderBuilder
-from latecomer.impatience import Reorder
 from latecomer.progress import Progress
+from latecomer.reorder import Reorder
 from latecomer.testing import LAYOUT, Stream, run_machine
 
 COUNT = 1_000_000
@@ -28,7 +28,7 @@ ZEROS = np.zeros(COUNT, dtype=np.int64)
 )
 def test_a_million_awkward_events_come_out_in_order(ts_us: Int64s, tick: Int64s, key: Int64s) -> None:
     run = run_machine(Reorder("1 ms"), Stream(ts_us, tick, key, ZEROS), cuts=[COUNT // 2] if tick.any() else [])
-    given = run.rows(Lane.DOWN)
+    given = run.rows(Lane.RESULTS)
     assert given is not None
     assert len(given) == COUNT
     assert (np.diff(given.column("ts").to_numpy()) >= 0).all()
@@ -58,7 +58,7 @@ def test_a_fully_reversed_stream_in_ticks_is_late_but_not_lost() -> None:
     numbers = np.arange(count, dtype=np.int64)
     stream = Stream(numbers[::-1].copy(), numbers, numbers % 7, numbers % 2)
     run = run_machine(Reorder("100 us"), stream, cuts=list(range(1_000, count, 1_000)))
-    given = run.rows(Lane.DOWN)
+    given = run.rows(Lane.RESULTS)
     assert given is not None
     assert len(given) + len(run.late_ids()) == count
     assert len(given) == 100

@@ -12,7 +12,7 @@ from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError
 from latecomer.events import FOREVER_US, Layout
 from latecomer.timetravel.stream import StreamReplica
-from latecomer.windows import Aggregation, Chain, Count, Sum, Window
+from latecomer.windows import Chain, Count, Sum, Window, WindowAggregation
 
 LAYOUT = Layout("ts")
 
@@ -23,7 +23,8 @@ def us(number: int) -> str:
 
 
 CHAIN = Chain(
-    Aggregation(Window(us(4), us(2)), (Sum("value", named="s"),)), Aggregation(Window(us(3)), (Sum("s"), Count()))
+    WindowAggregation(Window(us(4), us(2)), (Sum("value", named="s"),)),
+    WindowAggregation(Window(us(3)), (Sum("s"), Count())),
 )
 REACH = 7
 

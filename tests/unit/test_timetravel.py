@@ -12,8 +12,8 @@ import pytest
 
 from latecomer.contract import Output
 from latecomer.events import TICK_FIELD, Layout
-from latecomer.timetravel import Enumerator, Period, TimeTravel, Told
-from latecomer.windows import Aggregation, Chain, Count, Step, Sum, Window, WindowFunction
+from latecomer.timetravel import CustomHoles, Enumerator, Period, TimeTravel
+from latecomer.windows import Chain, Count, Step, Sum, Window, WindowAggregation, WindowFunction
 from tests.unit.travels import TIMES, Row, Travel, refused, standing, told
 
 HOUR_US = 3_600_000_000
@@ -39,9 +39,9 @@ def meters() -> Chain:
     used, alerts = pa.schema([*RESULT, ("used", pa.int64())]), pa.schema([*RESULT, ("alert", pa.int64())])
     consumption = WindowFunction(["value"], difference, pa.int64(), named="used")
     return Chain(
-        Aggregation(Window("2 hours", "1 hour"), (consumption,)),
+        WindowAggregation(Window("2 hours", "1 hour"), (consumption,)),
         Step(lambda rows: rows.filter(pc.is_valid(rows.column("used"))), used),
-        Aggregation(Window("4 hours", "1 hour"), (WindowFunction(["used"], alert, pa.int64(), named="alert"),)),
+        WindowAggregation(Window("4 hours", "1 hour"), (WindowFunction(["used"], alert, pa.int64(), named="alert"),)),
         Step(lambda rows: rows.filter(pc.is_valid(rows.column("alert"))), alerts),
     )
 
@@ -105,10 +105,10 @@ def test_midnight_is_shifted_to_14_where_a_context_of_one_event_was_replayed_bef
     assert replica == [7, *(14 + hour for hour in range(10) if hour != 5)]
 
 
-SUMS = Aggregation(Window("4 us", "2 us"), (Count(), Sum("value")))
+SUMS = WindowAggregation(Window("4 us", "2 us"), (Count(), Sum("value")))
 
 
-def sums(holes: Period | Enumerator | Told | None = None, trigger: Any = "lazy", **others: Any) -> TimeTravel:
+def sums(holes: Period | Enumerator | CustomHoles | None = None, trigger: Any = "lazy", **others: Any) -> TimeTravel:
     """Plain sums, every so often."""
     return TimeTravel(SUMS, "40 us", holes or Period("2 us"), trigger, **others)
 
@@ -135,7 +135,7 @@ def check(settings: TimeTravel, rows: list[Row], late: list[tuple[Any, ...]], **
 @pytest.mark.parametrize("trigger", ["eager", "lazy"])
 def test_an_outage_of_days_is_repaired(trigger: str) -> None:
     """A meter is silent for three days; most of its readings come in one batch, before the next one on time."""
-    hourly = Aggregation(Window("4 hours", "1 hour"), (Count(), Sum("value")))
+    hourly = WindowAggregation(Window("4 hours", "1 hour"), (Count(), Sum("value")))
     settings = TimeTravel(hourly, "40 days", Period("1 hour"), trigger)
     rows: list[Row] = [(hour, hour * HOUR_US, "b", 1) for hour in range(100)]
     rows += [(hour, hour * HOUR_US, "a", hour) for hour in range(100) if not 10 <= hour < 82]
@@ -167,15 +167,15 @@ def test_a_dead_key_is_repaired_and_then_forgotten() -> None:
 
 @pytest.mark.parametrize("trigger", ["eager", "lazy", lambda late: pa.nulls(len(late))])
 @pytest.mark.parametrize(
-    "holes", [Period("2 us"), Told(lambda before, after: [0] * len(after))], ids=["period", "told"]
+    "holes", [Period("2 us"), CustomHoles(lambda before, after: [0] * len(after))], ids=["period", "told"]
 )
-def test_a_key_whose_first_event_is_late_is_repaired(trigger: Any, holes: Period | Told) -> None:
+def test_a_key_whose_first_event_is_late_is_repaired(trigger: Any, holes: Period | CustomHoles) -> None:
     rows: list[Row] = [(0, 50, "b", 1), (1, 44, "a", 2), (2, 46, "a", 3), (3, 52, "a", 5), (4, 48, "a", 7)]
     check(sums(holes, trigger), rows, [])
 
 
 def test_holes_closer_than_two_contexts_are_replayed_as_one_but_not_what_lies_between() -> None:
-    each = Aggregation(Window("4 us", "1 us"), (Sum("value"),))
+    each = WindowAggregation(Window("4 us", "1 us"), (Sum("value"),))
     rows: list[Row] = [(0, ts_us, "a", ts_us) for ts_us in range(30) if ts_us not in (13, 19)]
     rows += [(1, 13, "a", 13), (1, 19, "a", 19), (2, 30, "a", 30)]
     for trigger in ("eager", "lazy"):
@@ -193,7 +193,7 @@ def test_readings_twice_for_one_time_count_on_time_and_are_refused_late() -> Non
 
 
 def test_a_period_need_not_divide_the_advances() -> None:
-    settings = TimeTravel(Aggregation(Window("10 us", "4 us"), (Sum("value"),)), "70 us", Period("7 us"))
+    settings = TimeTravel(WindowAggregation(Window("10 us", "4 us"), (Sum("value"),)), "70 us", Period("7 us"))
     late = (21, 28, 63)
     rows: list[Row] = [(ts_us, ts_us, "a", ts_us) for ts_us in range(0, 105, 7) if ts_us not in late]
     rows += [(90, 63, "a", 63), (84, 28, "a", 28), (85, 21, "a", 21), (86, 23, "a", 23)]
@@ -212,7 +212,7 @@ def test_clock_changes_are_nothing_special(day: str, hours: int) -> None:
     assert len({moment.astimezone(zone).strftime("%H:%M") for moment in moments}) == min(hours, 24)
     rows: list[Row] = [(place, moment, "a", 1) for place, moment in enumerate(moments)]
     late = rows.pop(3)
-    travel = Travel(TimeTravel(Aggregation(Window("2 hours", "1 hour"), (Count(),)), "1 day", Period("1 hour")))
+    travel = Travel(TimeTravel(WindowAggregation(Window("2 hours", "1 hour"), (Count(),)), "1 day", Period("1 hour")))
     outputs = travel.push(*rows, (30, *late[1:]), (31, moments[-1] + timedelta(hours=1), "a", 1))
     assert refused(outputs) == []
     assert travel.machine.held == 2 + 1 + 3 + 2  # after the first hole, the late one, around its hole, recent
@@ -250,7 +250,7 @@ def test_keys_are_of_any_type(names: str, trigger: str) -> None:
     ]
     rows = [(tick, ts_us, *values[key], place) for place, (tick, ts_us, key) in enumerate(events)]
     layout = Layout("ts", tuple(columns))
-    settings = sums(Told(lambda before, after: [True] * len(after)), trigger)
+    settings = sums(CustomHoles(lambda before, after: [True] * len(after)), trigger)
     outputs = Travel(settings, schema, layout).all(rows, [3, 6, 7, 9])
     assert refused(outputs) == []
     in_order = [(place, *row[1:]) for place, row in enumerate(sorted(rows, key=lambda row: row[1]))]
@@ -289,7 +289,7 @@ def test_events_of_one_tick_are_never_late() -> None:
 def test_sums_of_floats_that_did_not_change_are_the_same_to_the_last_bit() -> None:
     """A replay adds up in the same order as the live instance, wherever in time it runs."""
     columns = pa.schema([TICK_FIELD, ("ts", TIMES), ("meter", pa.string()), ("value", pa.float64())])
-    sums = Aggregation(Window("24 us", "1 us"), (Sum("value"),))
+    sums = WindowAggregation(Window("24 us", "1 us"), (Sum("value"),))
     travel = Travel(TimeTravel(sums, "1 ms", Period("1 us")), columns)
     travel.push(*((ts_us, ts_us, "a", 0.1 * (ts_us % 7)) for ts_us in range(100) if ts_us != 41))
     outputs = travel.push((100, 41, "a", 0.0), (101, 101, "a", 0.1))

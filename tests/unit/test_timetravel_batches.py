@@ -9,13 +9,13 @@ import pytest
 
 from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.progress import Timeline
-from latecomer.timetravel import Period, TimeTravel, Told
-from latecomer.windows import Aggregation, Chain, Max, Step, Sum, Window
+from latecomer.timetravel import CustomHoles, Period, TimeTravel
+from latecomer.windows import Chain, Max, Step, Sum, Window, WindowAggregation
 from tests.unit.travels import TIMES, Row, Travel, refused, standing, told
 
 EVERY_5 = Period("5 us")
-SUMS = Aggregation(Window("10 us", "5 us"), (Sum("value"),))
-NOWHERE = Told(lambda before, after: [0] * len(after))
+SUMS = WindowAggregation(Window("10 us", "5 us"), (Sum("value"),))
+NOWHERE = CustomHoles(lambda before, after: [0] * len(after))
 
 
 def regular(*missing: int, first: int = 0, end: int = 300) -> list[Row]:
@@ -166,7 +166,7 @@ def test_an_idle_stream_gives_its_results_up_to_the_mark_and_is_repaired_still()
 def test_contexts_that_do_not_fit_into_all_times_are_replayed_in_several_goes(late: int) -> None:
     """Windows whose advances meet again after 1,493 years: some 48 contexts of a key take all times there are."""
     sizes = (3607, 3613, 3617)
-    levels = [Aggregation(Window(f"{size} s"), (Max("value", named="value"),)) for size in sizes]
+    levels = [WindowAggregation(Window(f"{size} s"), (Max("value", named="value"),)) for size in sizes]
     settings = TimeTravel(Chain(*levels), "400 days", Period("1 hour"), "eager")
     hour_us, missing = 3_600_000_000, range(10, 10 + 12 * late, 12)
     on_time: list[Row] = [(hour, hour * hour_us, "a", hour) for hour in range(12 * late + 40) if hour not in missing]

@@ -12,10 +12,9 @@ import pytest
 
 from latecomer.errors import HeldError, InputError
 from latecomer.events import TICK_FIELD, Layout
-from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel, Told, holes_of
+from latecomer.timetravel import CustomHoles, Enumerator, Holes, Period, TimeTravel, holes_of
 from latecomer.windows import (
-    Aggregate,
-    Aggregation,
+    AggregateFunction,
     Chain,
     Count,
     Last,
@@ -26,11 +25,12 @@ from latecomer.windows import (
     Sum,
     TopK,
     Window,
+    WindowAggregation,
     WindowFunction,
 )
 from tests.unit.travels import COLUMNS, LAYOUT, TIMES, Row, Travel, standing
 
-COUNTS = Aggregation(Window("10 us"), (Count(),))
+COUNTS = WindowAggregation(Window("10 us"), (Count(),))
 ROWS: list[Row] = [(0, 0, "a", 0), (1, 20, "a", 1), (2, 5, "a", 2), (3, 40, "a", 3)]
 USER = pa.schema([("ts", TIMES), ("meter", pa.large_string()), ("value", pa.int64())])
 
@@ -53,8 +53,11 @@ def same(rows: pa.RecordBatch) -> pa.RecordBatch:
             "made of operators whose windows are known: .* got 'Pattern'; write it",
         ),
         (Chain(COUNTS, Pattern("count", 1, 2, within="10 us")), "operators whose windows are known"),
-        (Step(same, USER), "application must have at least one windowed aggregate; got 'none'; e.g. lc.Aggregation"),
-        (None, "operators whose windows are known: Aggregation and Step; got 'NoneType'"),
+        (
+            Step(same, USER),
+            "application must have at least one windowed aggregate; got 'none'; e.g. lc.WindowAggregation",
+        ),
+        (None, "operators whose windows are known: WindowAggregation and Step; got 'NoneType'"),
     ],
 )
 def test_an_application_without_known_windows_is_refused(operator: Any, text: str) -> None:
@@ -63,7 +66,7 @@ def test_an_application_without_known_windows_is_refused(operator: Any, text: st
 
 
 def test_a_bound_shorter_than_the_windows_is_refused() -> None:
-    chain = Chain(COUNTS, Aggregation(Window("20 us", "1 us"), (Sum("count"),)))
+    chain = Chain(COUNTS, WindowAggregation(Window("20 us", "1 us"), (Sum("count"),)))
     assert travel(chain, bound="30 us").bound_us == 30
     with pytest.raises(
         InputError, match=r"bound must be at least as long as all windows together \(30 us\); got '29 us'"
@@ -74,7 +77,7 @@ def test_a_bound_shorter_than_the_windows_is_refused() -> None:
 def test_holes_are_told_in_just_one_way() -> None:
     assert holes_of("1 hour", None, None) == Period("1 hour")
     assert holes_of(None, "n", None) == Enumerator("n")
-    assert isinstance(holes_of(None, None, lambda before, after: []), Told)
+    assert isinstance(holes_of(None, None, lambda before, after: []), CustomHoles)
     with pytest.raises(InputError, match="told in one way: every, enumerator or holes; got '0 ways'"):
         holes_of(None, None, None)
     with pytest.raises(InputError, match="got '2 ways'"):
@@ -86,10 +89,10 @@ def test_holes_are_told_in_just_one_way() -> None:
 
 def test_what_is_no_way_to_tell_holes_is_refused() -> None:
     one_hour: Any = "1 hour"
-    with pytest.raises(InputError, match="holes must be a Period, an Enumerator or Told by a function; got '1 hour'"):
+    with pytest.raises(InputError, match="holes must be a Period, an Enumerator or CustomHoles; got '1 hour'"):
         travel(holes=one_hour)
     with pytest.raises(InputError, match="holes must be a function of two RecordBatches; got '1 hour'; or use every="):
-        Told(one_hour)
+        CustomHoles(one_hour)
 
 
 def test_an_enumerator_is_a_column_of_whole_numbers() -> None:
@@ -119,7 +122,7 @@ def test_an_enumerator_is_a_column_of_whole_numbers() -> None:
 )
 def test_a_hole_function_gives_one_whole_number_per_row(function: Callable[..., Any], text: str) -> None:
     with pytest.raises(InputError, match=f"holes must return one whole number, or true or false, per row; {text}"):
-        Travel(travel(holes=Told(function))).push(*ROWS)
+        Travel(travel(holes=CustomHoles(function))).push(*ROWS)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_a_hole_function_gives_one_whole_number_per_row(function: Callable[..., 
     ],
 )
 def test_a_hole_function_may_give_any_kind_of_whole_numbers_or_truths(function: Callable[..., Any]) -> None:
-    outputs = Travel(travel(holes=Told(function))).all(ROWS)
+    outputs = Travel(travel(holes=CustomHoles(function))).all(ROWS)
     assert standing(outputs, "window_start", "count") == [(0, 2), (20, 1), (40, 1)]
 
 
@@ -179,8 +182,8 @@ def test_a_trigger_function_may_give_times_of_any_unit(times: Any) -> None:
     assert [any(output.pane == "revised" for output in each) for each in outputs] == [False, False, True]
 
 
-def _reads(*aggregates: Aggregate, first: Operator | None = None) -> TimeTravel:
-    last = Aggregation(Window("10 us"), aggregates)
+def _reads(*aggregates: AggregateFunction, first: Operator | None = None) -> TimeTravel:
+    last = WindowAggregation(Window("10 us"), aggregates)
     return travel(last if first is None else Chain(Chain(first, Step(same, USER)), last))
 
 
@@ -206,7 +209,9 @@ def test_a_window_function_may_read_the_time_if_it_says_what_repeats() -> None:
         return int(pc.sum(pc.minute(rows.column("ts"))).as_py())
 
     minute_us = 60_000_000
-    app = Aggregation(Window("2 minutes", "1 minute"), (WindowFunction(["ts"], minutes, pa.int64(), named="sum"),))
+    app = WindowAggregation(
+        Window("2 minutes", "1 minute"), (WindowFunction(["ts"], minutes, pa.int64(), named="sum"),)
+    )
     settings = TimeTravel(app, "1 day", Period("1 minute"), "eager", periodicity="1 hour")
     assert settings.output(COLUMNS, LAYOUT).names[-1] == "sum"
     rows: list[Row] = [(minute, minute * minute_us, "a", 0) for minute in range(200, 210) if minute != 205]
@@ -268,7 +273,7 @@ def copy_time(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.append_column("seen", rows.column("ts"))
 
 
-HOURLY = Aggregation(Window("2 hours", "1 hour"), (Count(),))
+HOURLY = WindowAggregation(Window("2 hours", "1 hour"), (Count(),))
 HOUR_US = 3_600_000_000
 HOURS: list[Row] = [(hour, hour * HOUR_US, "a", hour) for hour in range(8, 14)]
 
@@ -299,7 +304,7 @@ def test_a_step_may_read_what_repeats() -> None:
 
 
 def test_windows_that_never_meet_again_are_refused() -> None:
-    odd = Aggregation(Window("3599999999 us"), (Count(),))
+    odd = WindowAggregation(Window("3599999999 us"), (Count(),))
     match = r"meet again within 10,000 years; got '\[3599999999\] us, periodicity 604800000000 us'; make them multiples"
     with pytest.raises(InputError, match=match):
         TimeTravel(odd, "1 day", Period("1 hour"), periodicity="1 week")

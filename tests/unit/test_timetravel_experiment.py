@@ -23,7 +23,7 @@ from latecomer.experiments.timetravel.classes import (
     responsiveness,
 )
 from latecomer.experiments.timetravel.machines import LAYOUT, batch_of, follow, in_order, pieces, results_of
-from latecomer.impatience import Ordered
+from latecomer.tiers import Ordered
 from latecomer.timetravel import Period, TimeTravel
 
 START_US = 1_760_000_400_000_000  # a full hour

@@ -64,7 +64,7 @@ def told(outputs: Iterable[Output], *columns: str) -> list[tuple[Any, ...]]:
     """These columns of results, each with its change, in order; times in microseconds."""
     found: list[tuple[Any, ...]] = []
     for output in outputs:
-        if output.lane is Lane.DOWN:
+        if output.lane is Lane.RESULTS:
             changes = [1] * len(output) if output.change is None else output.change.tolist()
             found += zip(*(_plain(output.rows.column(name)) for name in columns), changes, strict=True)
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Machine, Output, Settings, down
+from latecomer.contract import Machine, Output, Settings, results_of
 from latecomer.events import EventBatch, Int64s, Layout
 from latecomer.progress import Timeline
 
@@ -28,7 +28,7 @@ class PassThrough(Settings):
 class _PassThrough(Machine):
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         if len(batch):
-            yield down(batch)
+            yield results_of(batch)
 
     def finish(self) -> Iterator[Output]:
         yield from ()

@@ -64,7 +64,7 @@ def _show(result: DemoRun, rows: int, latency: str) -> None:
     written = result.written
     console.print(
         f"\n{doors:,} of {rows:,} rows accounted for: {agree}.\n"
-        f"{written['down']:,} results written, {order} within each shard.\n"
+        f"{written['results']:,} results written, {order} within each shard.\n"
         f"{written['late']:,} rows came {latency} late or later: lane `late`, with how late and why.\n"
         "Spark's withWatermark would have dropped such rows without a word.\n"
         f"{written['quarantine']:,} rows had no time, or one far in the future: lane `quarantine`.",

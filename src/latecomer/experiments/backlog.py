@@ -33,7 +33,7 @@ def run(settings: BacklogBench, tell: Callable[[str], None]) -> Report:
         tell("one micro-batch")
         stream = spark.readStream.schema(SCHEMA).parquet(str(events))
         result = lc.disordered(stream, time="ts", key="key", shards=2).reorder("1 minute")
-        sinks = dict.fromkeys(("down", "late", "quarantine"), lc.Discard())
+        sinks = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
         started = time.monotonic()
         query = result.start(checkpoint=f"{folder}/checkpoint", sinks=sinks, available_now=True)
         query.awaitTermination()

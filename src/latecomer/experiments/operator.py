@@ -133,7 +133,7 @@ def _ours(df: DataFrame, shards: int) -> lc.Events:
 
 def discard(checkpoint: str) -> dict[str, Any]:
     """Take what is there, and write the lanes nowhere."""
-    sinks = dict.fromkeys(("down", "late", "quarantine"), lc.Discard())
+    sinks = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
     return {"checkpoint": checkpoint, "sinks": sinks, "available_now": True}
 
 

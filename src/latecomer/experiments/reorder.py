@@ -3,7 +3,7 @@
 The stream is that of `bench operator` with one row in a hundred up to 48 hours late, and the latency is half a
 micro-batch, so half a batch is held and most of the late rows go to the lane `late`. Light is an identity
 `mapInArrow` as Spark comes, `light_tuned` the same with the Arrow settings that `.start` uses. The plans write the
-lane `down` alone, and do a step either after the sort or before it (Figure 9 of the Impatience paper, on Spark).
+lane `results` alone, and do a step either after the sort or before it (Figure 9 of the Impatience paper, on Spark).
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ def _plans(settings: ReorderBench) -> dict[str, Start]:
     """Each step after the sort and before it."""
     wait, minute = settings.latency, F.window("ts", "1 minute").start.alias("window_start")
     plans: dict[str, Callable[[lc.Events], DataFrame]] = {
-        "sort, then filter": lambda events: events.reorder(wait).down.where("value < 0.1"),
-        "filter, then sort": lambda events: events.where("value < 0.1").reorder(wait).down,
-        "sort, then select": lambda events: events.reorder(wait).down.select("ts"),
-        "select, then sort": lambda events: events.select("ts").reorder(wait).down,
-        "sort, then window": lambda events: events.reorder(wait).down.select(minute, "key", "value"),
+        "sort, then filter": lambda events: events.reorder(wait).results.where("value < 0.1"),
+        "filter, then sort": lambda events: events.where("value < 0.1").reorder(wait).results,
+        "sort, then select": lambda events: events.reorder(wait).results.select("ts"),
+        "select, then sort": lambda events: events.select("ts").reorder(wait).results,
+        "sort, then window": lambda events: events.reorder(wait).results.select(minute, "key", "value"),
         "window, then sort": lambda events: (
-            events.tumbling("1 minute").select("window_start", "key", "value").reorder(wait).down
+            events.tumbling("1 minute").select("window_start", "key", "value").reorder(wait).results
         ),
     }
     return {name: _start(plan) for name, plan in plans.items()}

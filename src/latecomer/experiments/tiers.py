@@ -26,9 +26,9 @@ from latecomer.errors import LatecomerError
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view, take_rows
 from latecomer.experiments.report import Report, Target
 from latecomer.headers import HeaderBuilder
-from latecomer.impatience import Ordered, Tiers
 from latecomer.progress import Progress
-from latecomer.windows import Aggregate, Aggregation, Count, TopK, Window
+from latecomer.tiers import Ordered, Tiers
+from latecomer.windows import AggregateFunction, Count, TopK, Window, WindowAggregation
 
 EVERY = 10_000
 LATENCIES = {"cloudlog": ("1 second", "1 minute", "1 hour"), "androidlog": ("10 minutes", "1 hour", "1 day")}
@@ -47,7 +47,7 @@ class Query(NamedTuple):
     name: str
     groups: int | None
     key: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateFunction, ...]
 
 
 QUERIES = (
@@ -110,7 +110,7 @@ def _settings(name: str, query: Query, form: str) -> Settings:
     if form == "advanced":
         return Tiers(latencies, window, query.aggregates)
     chosen = {"basic": latencies, "min": latencies[:1], "max": latencies[-1:]}[form]
-    return Ordered(chosen, Aggregation(window, query.aggregates))
+    return Ordered(chosen, WindowAggregation(window, query.aggregates))
 
 
 def measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) -> Measured:

@@ -122,7 +122,7 @@ def _compare(spark: SparkSession, files: Path, folder: Path) -> int:
         writer = _sparks(read_stream(spark, files)).writeStream.option("checkpointLocation", str(folder / "c2"))
         writer.trigger(availableNow=True).format("parquet").start(str(theirs)).awaitTermination()
     names = ("start", "end", "key", "largest", "smallest")
-    mine = spark.read.parquet(str(ours / "down")).drop("tier", "pane", "final", "batch").toDF(*names)
+    mine = spark.read.parquet(str(ours / "results")).drop("tier", "pane", "final", "batch").toDF(*names)
     other = spark.read.parquet(str(theirs)).toDF(*names)
     last = min(frame.agg(F.max("start")).collect()[0][0] for frame in (mine, other))
     mine, other = (frame.where(F.col("start") <= last) for frame in (mine, other))

@@ -19,7 +19,7 @@ from latecomer.events import CARRIED_PREFIX, ORDER, SOURCE, TIME
 from latecomer.spark.explain import Step
 from latecomer.spark.pack import END, KEEP, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
-from latecomer.windows import Session, Window
+from latecomer.windows import SessionWindow, Window
 
 Names = str | Sequence[str]
 DEFAULT_HEARTBEAT_US = 10_000_000
@@ -70,7 +70,7 @@ class Declared:
     columns: tuple[str, ...]
     intact: frozenset[str]
     filtered: bool = False
-    window: Window | Session | None = None
+    window: Window | SessionWindow | None = None
     steps: tuple[Step, ...] = ()
 
 

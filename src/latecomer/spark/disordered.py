@@ -21,17 +21,17 @@ from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
-from latecomer.impatience import Reorder
+from latecomer.reorder import Reorder
 from latecomer.spark.align import window_start
-from latecomer.spark.asked import Aggregated, App, InOrder
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import Step, columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
 from latecomer.spark.planner import Planner
+from latecomer.spark.questions import AggregateQuery, App, InOrder
 from latecomer.spark.refusals import refusal
 from latecomer.spark.result import Result
 from latecomer.spark.shards import check_shards
-from latecomer.windows import WINDOW_START, Aggregate, Operator, Session, Window
+from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window
 
 
 def disordered(
@@ -135,7 +135,7 @@ class Events(InOrder):
     def session(self, gap: Duration) -> Events:
         """Windows of one key that last until no event comes for `gap`; to be asked with `aggregate`."""
         self._check_no_window("session")
-        return self._after(Step("session", f"until nothing comes for {gap}"), window=Session(gap))
+        return self._after(Step("session", f"until nothing comes for {gap}"), window=SessionWindow(gap))
 
     def pass_through(self) -> Result:
         """Give every event as it comes."""
@@ -156,18 +156,18 @@ class Events(InOrder):
         align_us = window.advance_us if isinstance(window, Window) else None
         return self.apply(Reorder(latency, late, max_held, align_us, total))
 
-    def aggregate(self, *aggregates: Aggregate) -> Aggregated:
+    def aggregate(self, *aggregates: AggregateFunction) -> AggregateQuery:
         """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
         window = self._declared.window
         if window is None:
             advice = "call .tumbling(size), .hopping(size, advance) or .session(gap) before"
             raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
-        return Aggregated(self._declared, window, aggregates)
+        return AggregateQuery(self._declared, window, aggregates)
 
     def app(self, operator: Operator) -> App:
         """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
         if not isinstance(operator, Operator):
-            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Aggregation(...), ...)"))
+            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Pattern(...), ...)"))
         return App(self._declared, operator)
 
     def apply(self, settings: Settings) -> Result:
@@ -207,7 +207,7 @@ class Events(InOrder):
     def _check_no_window(self, word: str) -> None:
         known = self._declared.window
         if known is not None:
-            sessions = word == "session" or isinstance(known, Session)
+            sessions = word == "session" or isinstance(known, SessionWindow)
             advice = "leave one of them out" if sessions else "group by it after the sort"
             raise InputError(must(word, "be the only window", "a second one", advice))
 

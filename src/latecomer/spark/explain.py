@@ -15,12 +15,13 @@ from latecomer.basic import PassThrough
 from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.impatience import Ordered, Reorder, Tiers
+from latecomer.reorder import Reorder
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.frames import LANES, ROWS_OF
 from latecomer.spark.refusals import STEPS, STRATEGIES
+from latecomer.tiers import Ordered, Tiers
 from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel
-from latecomer.windows import WINDOW_START, Aggregation, Chain, Operator, Session, Window
+from latecomer.windows import WINDOW_START, Chain, Operator, SessionWindow, Window, WindowAggregation
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
@@ -143,7 +144,7 @@ def _runs(operator: Operator, effect: str) -> Iterator[Step]:
 
 
 def _operator(operator: Operator) -> str:
-    if isinstance(operator, Aggregation):
+    if isinstance(operator, WindowAggregation):
         names = ", ".join(aggregate.name for aggregate in operator.aggregates)
         return f"{names} over {_window(operator.window)}"
     return operator.name if isinstance(operator, windows.Step) else type(operator).__name__
@@ -159,8 +160,8 @@ def _latencies(latencies: Sequence[Duration]) -> str:
     return ", ".join(str(latency) for latency in latencies)
 
 
-def _window(window: Window | Session) -> str:
-    if isinstance(window, Session):
+def _window(window: Window | SessionWindow) -> str:
+    if isinstance(window, SessionWindow):
         return f"sessions until nothing comes for {window.gap}"
     return str(window.size) if window.slices == 1 else f"{window.size}, every {window.advance}"
 

@@ -51,5 +51,5 @@ PACKED_SCHEMA = "lane int, n bigint, pane string, final boolean, tier int, blob 
     f"{name} bigint" for name in COUNTERS
 )
 
-LANES = {"down": Lane.DOWN, "late": Lane.LATE, "quarantine": Lane.QUARANTINE}
-ROWS_OF = {"down": "given", "late": "late", "quarantine": "quarantined"}  # the counter of each lane's rows
+LANES = {"results": Lane.RESULTS, "late": Lane.LATE, "quarantine": Lane.QUARANTINE}
+ROWS_OF = {"results": "given", "late": "late", "quarantine": "quarantined"}  # the counter of each lane's rows

@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER, Lane
 from latecomer.spark.frames import LANES
 from latecomer.spark.schema import with_fields
-from latecomer.spark.unpack import DownPlan, unpacker
+from latecomer.spark.unpack import FinishPlan, unpacker
 
 _CHANGE_FIELD: dict[str, T.DataType] = {CHANGE: T.ByteType()}
 _PANE_FIELDS: dict[str, T.DataType] = {PANE: T.StringType(), FINAL: T.BooleanType()}
@@ -33,19 +33,19 @@ class LaneSchemas:
     """The user's columns going in and the result's coming out, how these are finished, whether and how they change."""
 
     user: T.StructType
-    down: T.StructType
-    plan: DownPlan | None = None
+    results: T.StructType
+    plan: FinishPlan | None = None
     tiers: int = 0
     revises: bool = False
 
     def of(self, view: View) -> T.StructType:
         """The columns of a view."""
-        if view.lane is not Lane.DOWN:
+        if view.lane is not Lane.RESULTS:
             return with_fields(self.user, _LATE_FIELDS if view.lane is Lane.LATE else _QUARANTINE_FIELDS)
         fields = _CHANGE_FIELD if view.changes else {}
         if self.tiers:
             fields = {**(_TIER_FIELD if view.tier is None else {}), **fields}
-        return with_fields(self.down, {**fields, **(_PANE_FIELDS if self.revises or view.changes else {})})
+        return with_fields(self.results, {**fields, **(_PANE_FIELDS if self.revises or view.changes else {})})
 
     @property
     def views(self) -> dict[str, View]:
@@ -53,8 +53,8 @@ class LaneSchemas:
         lanes = {name: View(lane) for name, lane in LANES.items()}
         if not self.revises:
             return lanes
-        tiers = {f"tier_{tier}": View(Lane.DOWN, tier=tier) for tier in range(1, self.tiers + 1)}
-        return {**lanes, **tiers, "changes": View(Lane.DOWN, changes=True)}
+        tiers = {f"tier_{tier}": View(Lane.RESULTS, tier=tier) for tier in range(1, self.tiers + 1)}
+        return {**lanes, **tiers, "changes": View(Lane.RESULTS, changes=True)}
 
 
 def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
@@ -62,7 +62,7 @@ def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
     schema = schemas.of(view)
     tier = "" if view.tier is None else f" AND tier = {view.tier}"
     rows = packed.where(f"lane = {int(view.lane)}{tier}")
-    plan = schemas.plan if view.lane is Lane.DOWN else None
+    plan = schemas.plan if view.lane is Lane.RESULTS else None
     if plan is not None and plan.merged:
         rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
     return rows.mapInArrow(unpacker(tuple(schema.names), plan, changes=view.changes), schema)

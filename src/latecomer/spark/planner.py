@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from latecomer.contract import Settings
 from latecomer.errors import InputError, must
 from latecomer.events import ORDER, SOURCE, TIME, Layout
-from latecomer.impatience import Late, Ordered, Reorder, Tiers
+from latecomer.reorder import Reorder
+from latecomer.sorter import Late
 from latecomer.spark.declare import Declared, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
@@ -25,9 +26,10 @@ from latecomer.spark.result import Result
 from latecomer.spark.schema import check_columns, nullable
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.stored import Stored, fingerprint
-from latecomer.spark.unpack import DownPlan
+from latecomer.spark.unpack import FinishPlan
+from latecomer.tiers import Ordered, Tiers
 from latecomer.timetravel import TimeTravel
-from latecomer.windows import WINDOW_START, Session, Window
+from latecomer.windows import WINDOW_START, SessionWindow, Window
 
 
 class Planner:
@@ -42,7 +44,7 @@ class Planner:
         self._schema = nullable(self._df.schema)
         self._user = T.StructType([self._schema[name] for name in declared.columns])
         check_columns(self._user)
-        if isinstance(declared.window, Session) and not isinstance(settings, Tiers):
+        if isinstance(declared.window, SessionWindow) and not isinstance(settings, Tiers):
             advice = "call .aggregate(...) on it, or leave .session(...) out"
             raise InputError(must("session", "be asked with aggregates", _written(settings), advice))
 
@@ -50,11 +52,11 @@ class Planner:
         """The strategy at work, its lanes to be written or read."""
         layout = self._layout()
         plan = self._pack_plan(layout)
-        down_plan = self._down_plan(layout)
+        finish = self._finish_plan(layout)
         frames = self._prepared(plan).mapInArrow(packer(plan), FRAME_SCHEMA)
         stored = self._stored(layout)
         hold = HoldPlan(
-            self._machine(down_plan),
+            self._machine(finish),
             layout,
             self._timing.idle_ticks,
             fingerprint(stored),
@@ -67,9 +69,9 @@ class Planner:
             outputMode="Append",
             timeMode="None",
         )
-        return Result(packed, self._lanes(plan, layout, down_plan), self._shards, stored, self._story(plan))
+        return Result(packed, self._lanes(plan, layout, finish), self._shards, stored, self._story(plan))
 
-    def _lanes(self, plan: PackPlan, layout: Layout, down_plan: DownPlan | None) -> LaneSchemas:
+    def _lanes(self, plan: PackPlan, layout: Layout, finish: FinishPlan | None) -> LaneSchemas:
         settings, added = self._settings, self._settings.added()
         taken = [name for name in self._declared.columns if name.lower() in added]
         if taken:
@@ -78,9 +80,9 @@ class Planner:
         if added:
             self._check_moved()
         packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]), timezone="UTC")
-        down = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
-        check_columns(down)
-        return LaneSchemas(self._user, down, down_plan, settings.tiers, settings.revises)
+        results = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
+        check_columns(results)
+        return LaneSchemas(self._user, results, finish, settings.tiers, settings.revises)
 
     def _check_moved(self) -> None:
         """Times may be moved: a column that still bears the time's name must be the time itself."""
@@ -92,7 +94,7 @@ class Planner:
                     advice = f"select it as {name!r}, or compute it under another name"
                     raise InputError(must(f"column {column}", rule, "a column computed anew", advice))
 
-    def _down_plan(self, layout: Layout) -> DownPlan | None:
+    def _finish_plan(self, layout: Layout) -> FinishPlan | None:
         """What is left to do after the machine, if anything."""
         settings = self._settings
         if not isinstance(settings, Reorder):
@@ -103,12 +105,12 @@ class Planner:
             window = WINDOW_START, declared.advance_us
         if not settings.total and window is None:
             return None
-        return DownPlan(layout, settings.total, window)
+        return FinishPlan(layout, settings.total, window)
 
-    def _machine(self, down_plan: DownPlan | None) -> Settings:
+    def _machine(self, finish: FinishPlan | None) -> Settings:
         """The strategy as the shards run it: where rows must be finished, they keep their carried columns."""
         settings = self._settings
-        return replace(settings, total=True) if isinstance(settings, Reorder) and down_plan else settings
+        return replace(settings, total=True) if isinstance(settings, Reorder) and finish else settings
 
     def _story(self, plan: PackPlan) -> Story:
         """What `explain` tells; carried copies go by the names of the columns they copy."""

@@ -15,7 +15,7 @@ STRATEGIES = {
 }
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")
 
-# What needs order, and how it is called on a result's `.down`.
+# What needs order, and how it is called on a result's `.results`.
 _ORDER_SENSITIVE = {
     "agg": "groupBy(...).agg(...)",
     **dict.fromkeys(("groupBy", "groupby", "group_by"), "groupBy(...)"),
@@ -39,7 +39,7 @@ def refusal(name: str) -> AttributeError:
     """The error for a name that a disordered stream does not have."""
     if name in _ORDER_SENSITIVE:
         first, *others = STRATEGIES
-        advice = f"call .{first} first, then .down.{_ORDER_SENSITIVE[name]}"
+        advice = f"call .{first} first, then .results.{_ORDER_SENSITIVE[name]}"
         advice += "".join(f"; or .{other} to {STRATEGIES[other]}" for other in others)
         return OrderSensitiveError(must(name, "be given events in order", "a disordered stream", advice))
     if name == "timetravel":
@@ -49,4 +49,4 @@ def refusal(name: str) -> AttributeError:
         return AttributeError(f"'Events' object has no attribute {name!r}")
     strategies = " or ".join(f".{strategy}" for strategy in STRATEGIES)
     rule = f"be called on a DataFrame; a disordered stream has {', '.join(STEPS)}"
-    return AttributeError(must(name, rule, "a disordered stream", f"call {strategies} first, then .down.{name}"))
+    return AttributeError(must(name, rule, "a disordered stream", f"call {strategies} first, then .results.{name}"))

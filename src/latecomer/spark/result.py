@@ -39,16 +39,16 @@ class Result:
         self._story = story
 
     @property
-    def down(self) -> DataFrame:
+    def results(self) -> DataFrame:
         """The results; those that may change with `pane` and `final`; with tiers, those of all, and the `tier`."""
-        self._check_alone("down")
-        return self._shown(View(Lane.DOWN))
+        self._check_alone("results")
+        return self._shown(View(Lane.RESULTS))
 
     @property
     def changes(self) -> DataFrame:
         """The results with `change` (+1, or -1: that earlier result is void), `pane` and `final`."""
         self._check_alone("changes")
-        return self._shown(View(Lane.DOWN, changes=True))
+        return self._shown(View(Lane.RESULTS, changes=True))
 
     def tier(self, number: int) -> DataFrame:
         """The answer of one tier, counted from one: every window, with all events within the tier's latency.
@@ -60,7 +60,7 @@ class Result:
             rule = f"be from 1 to {tiers}" if tiers else "be asked of a result of .tiers(...)"
             raise InputError(must("tier", rule, number, "tiers are counted from the shortest latency"))
         self._check_alone(f"tier({number})")
-        return self._shown(View(Lane.DOWN, tier=number))
+        return self._shown(View(Lane.RESULTS, tier=number))
 
     @property
     def late(self) -> DataFrame:
@@ -87,7 +87,7 @@ class Result:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
         Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
-        `down` has the answers of all.
+        `results` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
         """
         if not self._packed.isStreaming:
@@ -138,12 +138,12 @@ class Result:
         return lane_rows(observed(self._packed), view, self._schemas)
 
     def _flat(self) -> bool:
-        return is_flat(self._schemas.user) and is_flat(self._schemas.down)
+        return is_flat(self._schemas.user) and is_flat(self._schemas.results)
 
     def _check_alone(self, lane: str) -> None:
         check_settings(self._packed.sparkSession, self._shards)
         if self._packed.isStreaming:
-            others = ", ".join(name for name in LANES if name not in (lane, "down" if lane == "changes" else lane))
+            others = ", ".join(name for name in LANES if name not in (lane, "results" if lane == "changes" else lane))
             text = f".{lane} alone writes one lane: rows of {others} are then only counted; "
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=3)
 
@@ -166,10 +166,10 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets, counters: tuple[str, .
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed = packed.persist()
         try:
-            counts = _write_down(packed, batch, schemas, targets["down"], counters)
+            counts = _write_results(packed, batch, schemas, targets["results"], counters)
             for name, view in schemas.views.items():
-                lane = name if name in LANES else "down"
-                if name != "down" and name in targets and (counts[ROWS_OF[lane]] or batch == 0):
+                lane = name if name in LANES else "results"
+                if name != "results" and name in targets and (counts[ROWS_OF[lane]] or batch == 0):
                     targets[name](lane_rows(packed, view, schemas), batch)
             return counts
         finally:
@@ -185,7 +185,7 @@ def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:
     return write_batch
 
 
-def _write_down(
+def _write_results(
     packed: DataFrame,
     batch: int,
     schemas: LaneSchemas,
@@ -195,11 +195,11 @@ def _write_down(
     """Write the results and count all lanes, in one action where the sink allows it."""
     if isinstance(sink, Files | Discard):
         counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(lane_rows(packed.observe(counted, *counter_columns(counters)), View(Lane.DOWN), schemas), batch)
+        sink(lane_rows(packed.observe(counted, *counter_columns(counters)), View(Lane.RESULTS), schemas), batch)
         return dict(counted.get)
     counts: dict[str, int] = packed.agg(*counter_columns(counters)).collect()[0].asDict()
-    if counts[ROWS_OF["down"]] or batch == 0:
-        sink(lane_rows(packed, View(Lane.DOWN), schemas), batch)
+    if counts[ROWS_OF["results"]] or batch == 0:
+        sink(lane_rows(packed, View(Lane.RESULTS), schemas), batch)
     return counts
 
 
@@ -215,7 +215,7 @@ def _sinks(path: str | None, given: Mapping[str, SinkLike], schemas: LaneSchemas
     chosen = {**{lane: f"{root}/{lane}" for lane in LANES}, **given}
     targets = {name: as_sink(sink, f"sinks[{name!r}]") for name, sink in chosen.items()}
     files = {name: sink for name, sink in targets.items() if isinstance(sink, Files)}
-    _check_folders(files, [*schemas.user.names, *schemas.down.names])
+    _check_folders(files, [*schemas.user.names, *schemas.results.names])
     return targets
 
 

@@ -1,6 +1,6 @@
 """Unpack: the blobs of one lane become typed columns again.
 
-The lane `down` may need finishing: where times were moved, the windows follow them; and one task may read all blobs
+The lane `results` may need finishing: where times were moved, the windows follow them; and one task may read all blobs
 of a micro-batch and give the rows of all shards in one order.
 """
 
@@ -33,8 +33,8 @@ Unpacker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
-class DownPlan:
-    """How the lane `down` is finished; its rows then have their carried columns still.
+class FinishPlan:
+    """How the lane `results` is finished; its rows then have their carried columns still.
 
     merged: put the rows of all shards in one order.
     window: the column of a window's start and the advance, where it must follow times that may have been moved.
@@ -45,7 +45,7 @@ class DownPlan:
     window: tuple[str, int] | None
 
 
-def unpacker(names: tuple[str, ...], plan: DownPlan | None = None, *, changes: bool = False) -> Unpacker:
+def unpacker(names: tuple[str, ...], plan: FinishPlan | None = None, *, changes: bool = False) -> Unpacker:
     """The function that `mapInArrow` runs over a lane's packed rows; `names` are the columns it gives."""
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -66,7 +66,7 @@ def unpacker(names: tuple[str, ...], plan: DownPlan | None = None, *, changes: b
 
 
 def _pieces(
-    batches: Iterator[pa.RecordBatch], names: tuple[str, ...], plan: DownPlan | None, *, wide: bool, changes: bool
+    batches: Iterator[pa.RecordBatch], names: tuple[str, ...], plan: FinishPlan | None, *, wide: bool, changes: bool
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for place in range(batch.num_rows):
@@ -90,7 +90,7 @@ def _shown(rows: pa.RecordBatch, *, changes: bool) -> pa.RecordBatch:
     return rows if shown.all() else take_rows(rows, np.flatnonzero(shown))
 
 
-def _merged(rows: pa.RecordBatch, names: list[str], plan: DownPlan) -> Iterator[pa.RecordBatch]:
+def _merged(rows: pa.RecordBatch, names: list[str], plan: FinishPlan) -> Iterator[pa.RecordBatch]:
     """The rows in the total order that the machine gave each shard, a piece at a time."""
     said = (CHANGE, *UNPACK_COLUMNS)
     compared = [name for name in rows.schema.names if name not in said]

@@ -1,7 +1,7 @@
 """Exact results for very late data, by replaying contexts in shifted time (TinTiN)."""
 
 from latecomer.timetravel.firing import EAGER, LAZY, Trigger
-from latecomer.timetravel.holes import UNKNOWN, Enumerator, HoleFunction, Holes, Period, Told, holes_of
+from latecomer.timetravel.holes import UNKNOWN, CustomHoles, Enumerator, HoleFunction, Holes, Period, holes_of
 from latecomer.timetravel.settings import TimeTravel
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "Holes",
     "Period",
     "TimeTravel",
-    "Told",
+    "CustomHoles",
     "Trigger",
     "holes_of",
 ]

@@ -59,7 +59,7 @@ def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunct
     if enumerator is not None:
         return Enumerator(enumerator)
     assert function is not None
-    return Told(function)
+    return CustomHoles(function)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Enumerator(Holes):
 
 
 @dataclass(frozen=True)
-class Told(Holes):
+class CustomHoles(Holes):
     """The user's function tells: from events and their successors, row by row, to how many are missing between them.
 
     It may return whole numbers (UNKNOWN, that is -1, for any number) or true and false.

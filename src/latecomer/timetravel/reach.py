@@ -20,7 +20,7 @@ from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, equal_rows, i
 from latecomer.windows.aggregates import Mean, Sum, Variance
 from latecomer.windows.collected import Custom
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.operators import Aggregation, Chain, Operator, Step
+from latecomer.windows.operators import Chain, Operator, Step, WindowAggregation
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 
 RESULT_TIMES = (WINDOW_START, WINDOW_END)
@@ -69,7 +69,7 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
     """The windows of an application; refuses one whose windows are not known."""
     windows = list(_windows_of(operator))
     if not windows:
-        advice = "e.g. lc.Aggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
+        advice = "e.g. lc.WindowAggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
         raise InputError(must("application", "have at least one windowed aggregate", "none", advice))
     sizes_us = tuple(window.size_us for window in windows)
     least_us = lcm(*(window.advance_us for window in windows), periodicity_us)
@@ -81,18 +81,18 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
 
 
 def _adds_up(operator: Operator) -> bool:
-    aggregations = [each for each in parts_of(operator) if isinstance(each, Aggregation)]
+    aggregations = [each for each in parts_of(operator) if isinstance(each, WindowAggregation)]
     adding = (Sum, Mean, Variance, Custom)
     return any(isinstance(aggregate, adding) for each in aggregations for aggregate in each.aggregates)
 
 
 def _windows_of(operator: Operator) -> Iterator[Window]:
     for each in parts_of(operator):
-        if isinstance(each, Aggregation):
+        if isinstance(each, WindowAggregation):
             yield each.window
         elif not isinstance(each, Step):
-            rule = "be made of operators whose windows are known: Aggregation and Step"
-            raise InputError(must("application", rule, type(each).__name__, "write it as an Aggregation"))
+            rule = "be made of operators whose windows are known: WindowAggregation and Step"
+            raise InputError(must("application", rule, type(each).__name__, "write it as an WindowAggregation"))
 
 
 def parts_of(operator: Operator) -> Iterator[Operator]:
@@ -114,7 +114,7 @@ def with_checked_steps(operator: Operator, layout: Layout, step_us: int) -> Oper
     for each in parts_of(operator):
         parts.append(_checked(each, layout, times, step_us) if isinstance(each, Step) else each)
         layout = each.layout_after(layout)
-        times = RESULT_TIMES if isinstance(each, Aggregation) else times
+        times = RESULT_TIMES if isinstance(each, WindowAggregation) else times
     return Chain(*parts) if isinstance(operator, Chain) else parts[0]
 
 

@@ -21,7 +21,7 @@ from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.operators import Aggregation, Operator, Step
+from latecomer.windows.operators import Operator, Step, WindowAggregation
 from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
@@ -29,8 +29,8 @@ from latecomer.windows.window import WINDOW_END, WINDOW_START
 class TimeTravel(Settings):
     """An application whose results are repaired when late events fill holes, up to a bound.
 
-    operator: Aggregation, Step, or a Chain of them; steps leave times and keys as they are. bound: the most an event
-    may be late, at least as long as all windows together. holes: how to tell that something is missing. trigger:
+    operator: WindowAggregation, Step, or a Chain of them; steps leave times and keys as they are. bound: the most an
+    event may be late, at least as long as all windows together. holes: how to tell that something is missing. trigger:
     "lazy" (at the key's next event), "eager" (at once) or a function from late events to the times at which to replay
     them. periodicity: where the application treats, say, the hours of a day differently, one day. retract: void
     results that vanish or change; without it a replay gives its results again, and the last one counts. shifted:
@@ -49,7 +49,7 @@ class TimeTravel(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.holes, Holes):
-            rule = "be a Period, an Enumerator or Told by a function"
+            rule = "be a Period, an Enumerator or CustomHoles"
             raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
         check_trigger(self.trigger)
         check_max_held(self.max_held)
@@ -119,7 +119,7 @@ def _check_times(operator: Operator, time: str, *, seasonal: bool) -> None:
     """Refuse aggregates of times, which replays shift; a user's function may see them if it says what repeats."""
     times: set[str | None] = {time}
     for each in parts_of(operator):
-        if isinstance(each, Aggregation):
+        if isinstance(each, WindowAggregation):
             for name in times & _read_by(each, seasonal=seasonal):
                 advice = "read a copy of the event time (with_columns), or say the periodicity of a window function"
                 raise InputError(must("aggregates", "not read times, which replays shift", name, advice))
@@ -134,7 +134,7 @@ def _check_ends(operator: Operator, kind: pa.DataType) -> None:
             raise InputError(must(f"{WINDOW_END} of step {each.name}", f"be of type {kind}", got, "call it otherwise"))
 
 
-def _read_by(operator: Aggregation, *, seasonal: bool) -> set[str | None]:
+def _read_by(operator: WindowAggregation, *, seasonal: bool) -> set[str | None]:
     """The columns that its aggregates read; with seasons, but for those that a user's function does."""
     read: set[str | None] = set()
     for aggregate in operator.aggregates:

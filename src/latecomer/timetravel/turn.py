@@ -242,7 +242,7 @@ def _told(rows: pa.RecordBatch, change: npt.NDArray[np.int8] | None, pane: Pane,
         if chosen.any():
             places = np.flatnonzero(chosen)
             yield Output(
-                Lane.DOWN,
+                Lane.RESULTS,
                 rows if chosen.all() else take_rows(rows, places),
                 None if change is None else change[places],
                 pane,

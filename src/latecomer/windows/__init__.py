@@ -1,18 +1,18 @@
 """Operators that know nothing of disorder: windows of time, and what is said of the events in them."""
 
-from latecomer.windows.aggregates import Aggregate, Count, Mean, Stddev, Sum, Variance
+from latecomer.windows.aggregates import AggregateFunction, Count, Mean, Stddev, Sum, Variance
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
 from latecomer.windows.extremes import First, Last, Max, Min
-from latecomer.windows.operators import Aggregation, Chain, Operator, Step
+from latecomer.windows.operators import Chain, Operator, Step, WindowAggregation
 from latecomer.windows.pattern import Pattern
-from latecomer.windows.window import WINDOW_END, WINDOW_START, Session, Window
+from latecomer.windows.window import WINDOW_END, WINDOW_START, SessionWindow, Window
 
 __all__ = [
     "WINDOW_END",
     "WINDOW_START",
-    "Aggregate",
-    "Aggregation",
+    "AggregateFunction",
+    "WindowAggregation",
     "Chain",
     "Count",
     "CountDistinct",
@@ -25,7 +25,7 @@ __all__ = [
     "Operator",
     "Pattern",
     "Quantile",
-    "Session",
+    "SessionWindow",
     "Stddev",
     "Step",
     "Sum",

@@ -26,7 +26,7 @@ _SMALL = 1 << 40  # whole numbers of which a window's slices cannot add up to to
 
 
 @dataclass(frozen=True)
-class Aggregate(ABC):
+class AggregateFunction(ABC):
     """One column of a window's result, computed from one column of its events."""
 
     column: str | None = None
@@ -127,7 +127,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True)
-class Count(Aggregate):
+class Count(AggregateFunction):
     """How many events; with a column, how many that have it."""
 
     kind: ClassVar[str] = "count"
@@ -159,7 +159,7 @@ class Count(Aggregate):
         return states[0]
 
 
-class _Numeric(Aggregate):
+class _Numeric(AggregateFunction):
     """What adds up."""
 
     wanted: ClassVar[str] = "a number type (cast decimals to double)"

@@ -8,17 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from latecomer.errors import InputError, must
-from latecomer.windows.aggregates import Aggregate
+from latecomer.windows.aggregates import AggregateFunction
 
 
-def as_aggregates(aggregates: Any) -> tuple[Aggregate, ...]:
+def as_aggregates(aggregates: Any) -> tuple[AggregateFunction, ...]:
     """Any sequence of aggregates as a tuple; refuses what is none, or cannot be merged."""
     if not isinstance(aggregates, Sequence):
         raise InputError(must("aggregates", "be a sequence of aggregates", aggregates, "e.g. (lc.count(),)"))
     if not aggregates:
         raise InputError(must("aggregate", "be given at least one aggregate", "none", "e.g. lc.count()"))
     for aggregate in aggregates:
-        if not isinstance(aggregate, Aggregate):
+        if not isinstance(aggregate, AggregateFunction):
             raise InputError(must("aggregate", "be given aggregates", aggregate, "e.g. lc.count(), lc.max('kwh')"))
         if not aggregate.mergeable:
             rule = "have a merge: windows are put together from parts"
@@ -26,7 +26,7 @@ def as_aggregates(aggregates: Any) -> tuple[Aggregate, ...]:
     return tuple(aggregates)
 
 
-def check_aggregates(aggregates: Sequence[Aggregate], schema: pa.Schema, taken: Sequence[str]) -> None:
+def check_aggregates(aggregates: Sequence[AggregateFunction], schema: pa.Schema, taken: Sequence[str]) -> None:
     """Refuse aggregates that cannot be computed, or whose results would have names that are taken."""
     names = [name.lower() for name in taken]
     for aggregate in aggregates:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.events import TIME, Int64s, value_rank
-from latecomer.windows.aggregates import Aggregate, States, is_number
+from latecomer.windows.aggregates import AggregateFunction, States, is_number
 from latecomer.windows.grouping import Groups, group_rows, plain_keys
 
 
@@ -90,7 +90,7 @@ def _ranks_at(column: pa.Array, chosen: Int64s) -> Int64s:
     return ranks
 
 
-class _Distinct(Aggregate):
+class _Distinct(AggregateFunction):
     """What tells values apart."""
 
     wanted: ClassVar[str] = "a type that is not nested"
@@ -128,7 +128,7 @@ class CountDistinct(_Distinct):
 
 
 @dataclass(frozen=True)
-class Quantile(Aggregate):
+class Quantile(AggregateFunction):
     """The value below which the share `q` of the values lies, as Spark's `percentile`; exact, so it keeps them all."""
 
     column: str = field()
@@ -220,7 +220,7 @@ class TopK(_Distinct):
 
 
 @dataclass(frozen=True)
-class Custom(Aggregate):
+class Custom(AggregateFunction):
     """The user's own aggregate in plain Python.
 
     `zero()` is the state of nothing, `add(state, value)` the state after one more event, in order of time; a null
@@ -311,7 +311,7 @@ def _check_callable(function: object, name: str) -> None:
 
 
 @dataclass(frozen=True)
-class WindowFunction(Aggregate):
+class WindowFunction(AggregateFunction):
     """The user's own function on the rows of a window, in order of time: `function(rows)` is a value of type `returns`.
 
     It needs several columns, so `values` is a struct array with the fields `columns`, and `rows` a record batch.

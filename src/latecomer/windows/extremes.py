@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from latecomer.events import Bools, Int64s, value_rank
-from latecomer.windows.aggregates import Aggregate, States, reduced
+from latecomer.windows.aggregates import AggregateFunction, States, reduced
 from latecomer.windows.grouping import Groups
 
 
-class _Extreme(Aggregate):
+class _Extreme(AggregateFunction):
     """The smallest or the largest value."""
 
     wanted: ClassVar[str] = "a type whose values have an order"
@@ -102,7 +102,7 @@ class Max(_Extreme):
     _neutral_float, _sign = float("-inf"), -1
 
 
-class _Edge(Aggregate):
+class _Edge(AggregateFunction):
     """The value of the first or the last event; of events at one time, the smallest or the largest value."""
 
     _sign: ClassVar[int]

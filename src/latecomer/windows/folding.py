@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from latecomer.codec import widened
 from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
-from latecomer.windows.aggregates import Aggregate, States
+from latecomer.windows.aggregates import AggregateFunction, States
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.grouping import Groups, Pairs, group_rows, normal_keys
 
@@ -51,7 +51,7 @@ class Folding:
     """Aggregates per key: how tables of partial results come to be, are merged, and become results."""
 
     keys: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateFunction, ...]
 
     def partials(
         self, rows: pa.RecordBatch, time: str, slice_us: int, part: Int64s | None = None
@@ -156,7 +156,7 @@ class Folding:
         return found
 
 
-def _values(rows: pa.RecordBatch, aggregate: Aggregate) -> pa.Array:
+def _values(rows: pa.RecordBatch, aggregate: AggregateFunction) -> pa.Array:
     """The column that an aggregate reads; several as one of structs."""
     if isinstance(aggregate, WindowFunction):
         columns = [rows.column(name) for name in aggregate.columns]

@@ -18,7 +18,7 @@ from latecomer.chunks import Store
 from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
-from latecomer.windows.aggregates import Aggregate
+from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding
 from latecomer.windows.slices import Slices, results_schema, window_results
@@ -63,16 +63,16 @@ class Operator(ABC):
 
 
 @dataclass(frozen=True)
-class Aggregation(Operator):
+class WindowAggregation(Operator):
     """Aggregates per key and window; the time of a result is the start of its window."""
 
     window: Window
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateFunction, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
             advice = "e.g. lc.Window('1 hour'); sessions can be asked with .session(gap).aggregate(...).tiers(...)"
-            raise InputError(must("window of Aggregation", "be a Window", self.window, advice))
+            raise InputError(must("window of WindowAggregation", "be a Window", self.window, advice))
         object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
 
     def build(self, store: Store, layout: Layout) -> Running:
@@ -93,7 +93,7 @@ class Aggregation(Operator):
 
 
 class _Aggregating(Running):
-    def __init__(self, operator: Aggregation, store: Store, layout: Layout) -> None:
+    def __init__(self, operator: WindowAggregation, store: Store, layout: Layout) -> None:
         self._window = operator.window
         self._folding = Folding(layout.key, operator.aggregates)
         self._slices = Slices(self._folding, operator.window, store)
@@ -226,10 +226,10 @@ class Chain(Operator):
 
     def __init__(self, *operators: Operator) -> None:
         if not operators:
-            raise InputError(must("chain", "have at least one operator", "none", "e.g. Aggregation(...)"))
+            raise InputError(must("chain", "have at least one operator", "none", "e.g. WindowAggregation(...)"))
         for operator in operators:
             if not isinstance(operator, Operator):
-                raise InputError(must("chain", "be made of operators", operator, "e.g. Aggregation(...)"))
+                raise InputError(must("chain", "be made of operators", operator, "e.g. WindowAggregation(...)"))
         object.__setattr__(self, "operators", operators)
 
     def build(self, store: Store, layout: Layout) -> Running:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from latecomer.chunks import CROWD, Chunk, Store
 from latecomer.events import Layout
-from latecomer.windows.aggregates import Aggregate
+from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.slide import RUNS as SLIDER_RUNS
@@ -71,7 +71,7 @@ def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> p
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def results_schema(columns: pa.Schema, layout: Layout, aggregates: tuple[Aggregate, ...]) -> pa.Schema:
+def results_schema(columns: pa.Schema, layout: Layout, aggregates: tuple[AggregateFunction, ...]) -> pa.Schema:
     """The columns of the results, for events with these; refuses what cannot be computed."""
     check_aggregates(aggregates, columns, (WINDOW_START, WINDOW_END, *layout.key))
     kind = columns.field(layout.time).type

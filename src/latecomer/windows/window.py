@@ -59,7 +59,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionWindow:
     """Windows that last as long as no gap between two events of a key is longer than `gap`."""
 
     gap: Duration

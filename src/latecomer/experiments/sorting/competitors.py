@@ -31,7 +31,7 @@ from latecomer.experiments.sorting.online import (
     sort_packed,
     unpacked,
 )
-from latecomer.impatience.sorter import ImpatienceSorter
+from latecomer.sorter.sorter import ImpatienceSorter
 
 
 class Output(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from latecomer.disorder.measures import Dealer, lateness
 from latecomer.experiments.sorting.cells import Cell, Limits, Tell, run_cell
 from latecomer.experiments.sorting.data import Stream, load
-from latecomer.impatience.sorter import ImpatienceSorter
+from latecomer.sorter.sorter import ImpatienceSorter
 
 PUNCTUATED = 10_000  # Figure 5: a punctuation every so many events
 SHOWN_LATENCY_US = 60_000_000  # of Figure 5: an hour is more than half of the log, after a minute runs can empty

@@ -21,10 +21,10 @@ import numpy as np
 from latecomer.events import FOREVER_US, Int64s
 from latecomer.experiments.sorting.buffers import Events, gather
 from latecomer.experiments.sorting.data import FIELDS, Stream
-from latecomer.impatience.keys import look_over
-from latecomer.impatience.pile import Pile
-from latecomer.impatience.release import ANY_MOVES, Switches
-from latecomer.impatience.sorter import ImpatienceSorter
+from latecomer.sorter.keys import look_over
+from latecomer.sorter.pile import Pile
+from latecomer.sorter.release import ANY_MOVES, Switches
+from latecomer.sorter.sorter import ImpatienceSorter
 
 SELECTED = (0.05, 0.1, 0.2, 0.4, 0.6, 0.9)
 PROJECTED = (1, 2, 3)

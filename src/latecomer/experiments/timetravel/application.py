@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from latecomer.disorder.presets.model import TIMESTAMP
 from latecomer.events import Int64s, int64_view, take_rows
-from latecomer.windows import WINDOW_START, Aggregation, Chain, Count, First, Last, Max, Step, Sum, Window
+from latecomer.windows import WINDOW_START, Chain, Count, First, Last, Max, Step, Sum, Window, WindowAggregation
 
 HOUR_US = 3_600_000_000
 HOURS = 24  # of the second window
@@ -52,9 +52,9 @@ def application(*, alerts_only: bool = True) -> Chain:
     """The chain from readings to alerts; without `alerts_only`, to what is known of every hour."""
     readings = (First("reading"), Last("reading"), Count(), Max("fuse", named="fuse"))
     return Chain(
-        Aggregation(Window("2 hours", "1 hour"), readings),
+        WindowAggregation(Window("2 hours", "1 hour"), readings),
         Step(consume, CONSUMED, "consumption"),
-        Aggregation(Window(f"{HOURS} hours", "1 hour"), (Sum("large"), Sum("negative"))),
+        WindowAggregation(Window(f"{HOURS} hours", "1 hour"), (Sum("large"), Sum("negative"))),
         Step(alert if alerts_only else judge, ALERTS, "alerts" if alerts_only else "hours"),
     )
 

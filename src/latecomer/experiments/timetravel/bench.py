@@ -43,8 +43,8 @@ from latecomer.experiments.timetravel.classes import (
     responsiveness,
 )
 from latecomer.experiments.timetravel.machines import Followed, follow, in_order, pieces
-from latecomer.impatience import Ordered
 from latecomer.spark.session import changed_settings
+from latecomer.tiers import Ordered
 from latecomer.timetravel import EAGER, LAZY, Period, TimeTravel
 
 LEAST_BATCHES = 4

@@ -20,13 +20,13 @@ import numpy.typing as npt
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
-from latecomer.impatience.arguments import as_bytes, check_span, latency_of, payload_of, plain, punctuation_of, times_of
-from latecomer.impatience.keys import SPREAD_FROM, Span, look_over, pack_keys, sort_keys, spread_keys
-from latecomer.impatience.pile import Pile
-from latecomer.impatience.policy import Late, as_policy, stop_at
-from latecomer.impatience.release import ANY_MOVES, MOST_MOVES, Switches
-from latecomer.impatience.ring import Fresh, Numbers, Ring
-from latecomer.impatience.runs import Cells, Columns
+from latecomer.sorter.arguments import as_bytes, check_span, latency_of, payload_of, plain, punctuation_of, times_of
+from latecomer.sorter.keys import SPREAD_FROM, Span, look_over, pack_keys, sort_keys, spread_keys
+from latecomer.sorter.pile import Pile
+from latecomer.sorter.policy import Late, as_policy, stop_at
+from latecomer.sorter.release import ANY_MOVES, MOST_MOVES, Switches
+from latecomer.sorter.ring import Fresh, Numbers, Ring
+from latecomer.sorter.runs import Cells, Columns
 
 HARDWARE_FROM = 8_000  # so many events at once are sorted by numpy; fewer are dealt one by one
 LONG_RUN = 8  # where stretches in order are longer on average, dealing is faster than sorting

@@ -23,9 +23,9 @@ from latecomer.contract import Lane, Machine, Output, Settings, check_held, chec
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
-from latecomer.impatience.kept import KeptRuns
-from latecomer.impatience.policy import Late, as_policy, stop_at
 from latecomer.progress import Timeline
+from latecomer.runs.stored_runs import StoredRuns
+from latecomer.sorter.policy import Late, as_policy, stop_at
 
 ADJUSTED = "adjusted_us"
 
@@ -88,7 +88,7 @@ class _Reorder(Machine):
     def __init__(self, settings: Reorder, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
-        self._kept = KeptRuns(store, layout)
+        self._kept = StoredRuns(store, layout)
 
     @property
     def runs(self) -> int:
@@ -126,10 +126,10 @@ class _Reorder(Machine):
     def _release(self, arrived: EventBatch | None, ready_us: int) -> Iterator[Output]:
         leaving = self._kept.release(arrived, ready_us)
         if leaving is not None:
-            yield self._down(leaving)
+            yield self._output(leaving)
 
-    def _down(self, batch: EventBatch) -> Output:
-        return Output(Lane.DOWN, batch.rows if self._settings.total else batch.user_rows)
+    def _output(self, batch: EventBatch) -> Output:
+        return Output(Lane.RESULTS, batch.rows if self._settings.total else batch.user_rows)
 
 
 def _adjusted(batch: EventBatch, earliest_us: Int64s) -> EventBatch:

@@ -29,10 +29,10 @@ from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, int64_view
-from latecomer.impatience.kept import KeptRuns
-from latecomer.impatience.latencies import check_latencies, latencies_in_us, tiers_of
-from latecomer.impatience.merging import merge_events
 from latecomer.progress import Timeline
+from latecomer.runs.merging import merge_events
+from latecomer.runs.stored_runs import StoredRuns
+from latecomer.tiers.latencies import check_latencies, latencies_in_us, tiers_of
 from latecomer.windows.folding import FRESH
 from latecomer.windows.operators import Operator, Passed, check_function, check_kept, check_returns, returned
 
@@ -165,7 +165,7 @@ class _Tier:
         own, before, operator = (store.part(number, 3) for number in range(3))
         self._settings, self._passed = settings, Passed(store)
         self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)
-        self._fresh, self._moved = KeptRuns(own, layout), KeptRuns(before, self._layout)
+        self._fresh, self._moved = StoredRuns(own, layout), StoredRuns(before, self._layout)
         self._operator = None if settings.operator is None else settings.operator.build(operator, self._layout)
 
     @property
@@ -210,15 +210,15 @@ class _Tier:
 def _answer(rows: pa.RecordBatch, tier: int, *, last: bool) -> Output:
     """What an operator or functions give: early answers change nothing yet."""
     change = np.full(rows.num_rows, int(last), dtype=np.int8)
-    return Output(Lane.DOWN, rows, change, Pane.ON_TIME if last else Pane.EARLY, last, tier + 1)
+    return Output(Lane.RESULTS, rows, change, Pane.ON_TIME if last else Pane.EARLY, last, tier + 1)
 
 
 def _told(rows: pa.RecordBatch, fresh: npt.NDArray[np.int8], tier: int, *, last: bool) -> Output:
     """Events of a tier, in order: those that it adds are revised, those of the tiers before it are on time."""
     if tier == 0:
-        return Output(Lane.DOWN, rows, fresh, Pane.ON_TIME if last else Pane.EARLY, last, 1)
+        return Output(Lane.RESULTS, rows, fresh, Pane.ON_TIME if last else Pane.EARLY, last, 1)
     panes = pa.array([str(Pane.ON_TIME), str(Pane.REVISED)]).take(pa.array(fresh))
-    return Output(Lane.DOWN, rows, fresh, Pane.REVISED, last, tier + 1, panes)
+    return Output(Lane.RESULTS, rows, fresh, Pane.REVISED, last, tier + 1, panes)
 
 
 def _marked(events: EventBatch, fresh: int) -> EventBatch:

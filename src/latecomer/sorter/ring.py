@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.runs import LARGEST, Cells, Packing
+from latecomer.sorter.runs import LARGEST, Cells, Packing
 
 Fresh = tuple[int, Cells]  # a batch that has just come: the first number, and payloads
 

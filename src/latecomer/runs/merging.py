@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from latecomer.events import EventBatch, Int64s, concat_events, refine_ties, sort_times
-from latecomer.impatience.merge import merge_pieces, new_tree, plan
-from latecomer.impatience.release import MOST_MOVES
-from latecomer.impatience.runs import Columns
+from latecomer.sorter.merge import merge_pieces, new_tree, plan
+from latecomer.sorter.release import MOST_MOVES
+from latecomer.sorter.runs import Columns
 
 KEY_BITS = 63
 

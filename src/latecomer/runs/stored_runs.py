@@ -15,12 +15,12 @@ import numpy as np
 
 from latecomer.chunks import Chunk, Store
 from latecomer.events import FOREVER_US, EventBatch, Layout
-from latecomer.impatience.merging import merge_events
+from latecomer.runs.merging import merge_events
 
 _NEXT_RUN = "next_run"
 
 
-class KeptRuns:
+class StoredRuns:
     """The sorted runs in a store, which may be a part of a larger one."""
 
     def __init__(self, store: Store, layout: Layout) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.runs import Packing
+from latecomer.sorter.runs import Packing
 
 ROW = 4_096  # so many keys at once are sorted fastest, being near
 LOOK = 64  # times are looked over in pieces of so many

@@ -37,18 +37,18 @@ from latecomer.events import (
     sort_times,
     take_rows,
 )
-from latecomer.impatience.latencies import GIVEN, SAME, VOID, refuse_late, told
 from latecomer.progress import Timeline
-from latecomer.windows import WINDOW_END, WINDOW_START, Aggregate, Session
+from latecomer.tiers.latencies import GIVEN, SAME, VOID, refuse_late, told
+from latecomer.windows import WINDOW_END, WINDOW_START, AggregateFunction, SessionWindow
 from latecomer.windows.aggregates import States
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of, split_parts, state_name
 from latecomer.windows.grouping import Groups, group_rows
 
 if TYPE_CHECKING:
-    from latecomer.impatience.tiers import Tiers
+    from latecomer.tiers.tiers import Tiers
 
 
-def most_held_sessions(window: Session, accepted_ts_us: Int64s, punctuation_us: int) -> int:
+def most_held_sessions(window: SessionWindow, accepted_ts_us: Int64s, punctuation_us: int) -> int:
     """At most as many fragments as events in sessions that are open, had all events one key."""
     gap_us = window.gap_us
     groups = cut_sessions(np.zeros(len(accepted_ts_us), dtype=np.int64), accepted_ts_us, accepted_ts_us, gap_us)
@@ -80,7 +80,7 @@ def _reach(owner: Int64s, last_us: Int64s) -> Int64s:
     return reach_us
 
 
-class _LastTime(Aggregate):
+class _LastTime(AggregateFunction):
     """The last time: a state that every fragment has."""
 
     kind: ClassVar[str] = "last_time"
@@ -138,7 +138,7 @@ def _begins(number: Int64s) -> Bools:
 class SessionTiers(Machine):
     """Tiers over sessions."""
 
-    def __init__(self, settings: Tiers, window: Session, store: ChunkStore, layout: Layout) -> None:
+    def __init__(self, settings: Tiers, window: SessionWindow, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
         self._latencies_us = settings.latencies_us

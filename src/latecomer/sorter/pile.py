@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.events import Int64s
-from latecomer.impatience.arguments import as_bytes
-from latecomer.impatience.merge import new_tree
-from latecomer.impatience.release import NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE, Switches, feed, settle
-from latecomer.impatience.runs import (
+from latecomer.sorter.arguments import as_bytes
+from latecomer.sorter.merge import new_tree
+from latecomer.sorter.release import NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE, Switches, feed, settle
+from latecomer.sorter.runs import (
     BLOCK,
     FLOOR,
     FREE,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
-from latecomer.impatience.runs import Cells
+from latecomer.sorter.runs import Cells
 
 _WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 _LARGEST = 1_024  # bytes; larger payloads had better stay where they are

@@ -27,10 +27,10 @@ from latecomer.contract import Machine, Output, Settings, check_held, check_max_
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
-from latecomer.impatience.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, refuse_late, told
-from latecomer.impatience.sessions import SessionTiers, most_held_sessions
 from latecomer.progress import Timeline
-from latecomer.windows import Aggregate, Session, Window, as_aggregates
+from latecomer.tiers.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, refuse_late, told
+from latecomer.tiers.sessions import SessionTiers, most_held_sessions
+from latecomer.windows import AggregateFunction, SessionWindow, Window, as_aggregates
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, results_schema, window_results
@@ -45,8 +45,8 @@ class Tiers(Settings):
     """
 
     latencies: tuple[Duration, ...]
-    window: Window | Session
-    aggregates: tuple[Aggregate, ...]
+    window: Window | SessionWindow
+    aggregates: tuple[AggregateFunction, ...]
     max_held: int | None = None
     name: ClassVar[str] = "tiers"
 
@@ -54,8 +54,8 @@ class Tiers(Settings):
         check_latencies(self.latencies)
         check_max_held(self.max_held)
         object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
-        if not isinstance(self.window, Window | Session):
-            raise InputError(must("window", "be a Window or a Session", self.window, "e.g. lc.Window('1 hour')"))
+        if not isinstance(self.window, Window | SessionWindow):
+            raise InputError(must("window", "be a Window or a SessionWindow", self.window, "e.g. lc.Window('1 hour')"))
 
     @property
     def latencies_us(self) -> list[int]:
@@ -71,13 +71,13 @@ class Tiers(Settings):
         return len(self.latencies)
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
-        if isinstance(self.window, Session):
+        if isinstance(self.window, SessionWindow):
             return SessionTiers(self, self.window, store, layout)
         return _Tiers(self, self.window, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         window = self.window
-        if isinstance(window, Session):
+        if isinstance(window, SessionWindow):
             return most_held_sessions(window, accepted_ts_us, self.punctuation(timeline))
         last_us = last_slice_of(self.punctuation(timeline), window) * window.slice_us
         if window.slices == 1:

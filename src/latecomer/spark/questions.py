@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.impatience import Ordered, Tiers
-from latecomer.impatience.ordered import Function
 from latecomer.spark.declare import Declared
 from latecomer.spark.explain import WINDOWS
 from latecomer.spark.planner import Planner
 from latecomer.spark.result import Result
+from latecomer.tiers import Ordered, Tiers
+from latecomer.tiers.ordered import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
-from latecomer.windows import WINDOW_START, Aggregate, Aggregation, Operator, Session, Window
+from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
 
 
 class Repairable(ABC):
@@ -40,13 +40,13 @@ class Repairable(ABC):
     ) -> Result:
         """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
 
-        An operator must be made of `Aggregation` and `Step`. Only what lies near a hole is held. Where something is
-        missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
+        An operator must be made of `WindowAggregation` and `Step`. Only what lies near a hole is held. Where something
+        is missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
         its events; holes, a function of two RecordBatches (events and their successors) that returns how many are
         missing between them, -1 for any number, or true and false.
         trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
         of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
-        differently. `.changes` has every change, `.down` what was given, later results in place of earlier ones;
+        differently. `.changes` has every change, `.results` what was given, later results in place of earlier ones;
         retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
         """
         where = holes_of(every, enumerator, holes)
@@ -56,28 +56,28 @@ class Repairable(ABC):
 
 
 @dataclass(frozen=True)
-class Aggregated(Repairable):
+class AggregateQuery(Repairable):
     """Aggregates per key and window of a disordered stream."""
 
     _declared: Declared
-    _window: Window | Session
-    _aggregates: tuple[Aggregate, ...]
+    _window: Window | SessionWindow
+    _aggregates: tuple[AggregateFunction, ...]
 
     def tiers(self, *latencies: Duration, max_held: int | None = None) -> Result:
         """Answer once for each latency, the shortest first: early answers that get better.
 
-        The answer of a tier has every event that is less late than its latency. `.down` has the answers of all tiers,
-        with the number of the tier; `.tier(i)` those of one; `.changes` what each tier changes in those before it.
+        The answer of a tier has every event that is less late than its latency. `.results` has the answers of all
+        tiers, with the number of the tier; `.tier(i)` those of one; `.changes` what each changes.
         Partial results are held, not events. max_held: the most of them in one shard; past it the query stops.
         """
         settings = Tiers(latencies, self._window, self._aggregates, max_held)
         return Planner(without_start(self._declared), settings).result()
 
     def _application(self) -> tuple[Declared, Operator]:
-        if isinstance(self._window, Session):
+        if isinstance(self._window, SessionWindow):
             advice = "call .tumbling(size) or .hopping(size, advance) before; sessions can be asked with .tiers(...)"
             raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
-        return without_window(self._declared), Aggregation(self._window, self._aggregates)
+        return without_window(self._declared), WindowAggregation(self._window, self._aggregates)
 
 
 class InOrder:

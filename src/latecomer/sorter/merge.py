@@ -15,7 +15,7 @@ import numpy as np
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.runs import Columns, Maybe, copy_cell, copy_event
+from latecomer.sorter.runs import Columns, Maybe, copy_cell, copy_event
 
 
 class Tree(NamedTuple):

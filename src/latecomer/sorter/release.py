@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.impatience.merge import Tree, insert_sort, merge_pieces, plan
-from latecomer.impatience.runs import (
+from latecomer.sorter.merge import Tree, insert_sort, merge_pieces, plan
+from latecomer.sorter.runs import (
     BLOCK,
     FLOOR,
     FREE,

@@ -63,4 +63,4 @@ def told(place: tuple[int, int], rows: pa.RecordBatch, change: int, chosen: Bool
     if change == SAME or (final and tier == 0):
         pane = Pane.ON_TIME
     rows = rows if chosen.all() else take_rows(rows, np.flatnonzero(chosen))
-    yield Output(Lane.DOWN, rows, np.full(rows.num_rows, change, dtype=np.int8), pane, final, tier + 1)
+    yield Output(Lane.RESULTS, rows, np.full(rows.num_rows, change, dtype=np.int8), pane, final, tier + 1)
