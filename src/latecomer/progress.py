@@ -25,6 +25,7 @@ from latecomer._jit import kernel
 from latecomer.codec import dump_arrays, integers, load_arrays
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import NOTHING, ONE_SOURCE, Header, merge_headers, tidy
+from latecomer.search import lower_bound
 
 _MANY = 1_000  # ticks for which it is worth to make a table of the steps
 _LONGEST_SPAN = 1 << 62
@@ -49,13 +50,7 @@ def _find_steps(steps: Int64s, tick: Int64s, values: Int64s, found: Int64s) -> N
         if first < tick[i] <= last:
             stretch = (tick[i] - first) // width
             low, high = table[stretch], table[stretch + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if steps[middle] < tick[i]:
-                low = middle + 1
-            else:
-                high = middle
-        found[i] = values[low - 1]
+        found[i] = values[lower_bound(steps, low, high, tick[i]) - 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from latecomer._jit import kernel
 from latecomer.events import NEVER_US, Int64s
+from latecomer.search import lower_bound_descending
 
 _BASE = 32  # up to this length, inversions are counted by insertion
 _ALONE = 1 << 16  # up to this length, one thread is enough
@@ -102,15 +103,8 @@ def _deal(ts_us: Int64s, tails: Int64s, count: int) -> tuple[Int64s, int]:
     last = 0
     for t in ts_us:
         if not (last < count and tails[last] <= t and (last == 0 or tails[last - 1] > t)):
-            low, high = 0, count
-            while low < high:
-                middle = (low + high) >> 1
-                if tails[middle] <= t:
-                    high = middle
-                else:
-                    low = middle + 1
-            last = low
-            if low == count:
+            last = lower_bound_descending(tails, 0, count, t)
+            if last == count:
                 if count == len(tails):
                     more = np.empty(2 * count, dtype=np.int64)
                     more[:count] = tails

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
+from latecomer.search import lower_bound
 from latecomer.sorter.merge import Tree, insert_sort, merge_pieces, plan
 from latecomer.sorter.runs import (
     BLOCK,
@@ -127,14 +128,7 @@ def settle(
 @bare_kernel
 def _merged(keys: Int64s, cut: int, last: int) -> int:
     """How many of the sorted keys before a cut are up to the last that is given with them."""
-    low, high = 0, cut
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] <= last:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return lower_bound(keys, 0, cut, last + 1)
 
 
 @bare_kernel

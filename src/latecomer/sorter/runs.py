@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from latecomer._jit import bare_kernel
 from latecomer.events import NEVER_US, Int64s
+from latecomer.search import lower_bound, lower_bound_descending
 
 Cells = npt.NDArray[np.generic]
 Maybe = Any  # an array, or None where events have no such column
@@ -119,7 +120,7 @@ def copy_cell(to: Maybe, k: int | np.uint64, values: Maybe, i: int | np.uint64) 
 @bare_kernel
 def choose_run(tail: Int64s, count: int, last: int, key: int, speculative: bool) -> int:
     """The first run whose tail is not after a key; `count` if there is none."""
-    low, high = 0, count
+    low = 0
     if speculative:
         if last < count and tail[last] <= key and (last == 0 or tail[last - 1] > key):
             return last
@@ -127,13 +128,7 @@ def choose_run(tail: Int64s, count: int, last: int, key: int, speculative: bool)
             low += 1
         if low < FIRST:
             return low
-    while low < high:
-        middle = (low + high) >> 1
-        if tail[middle] <= key:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return lower_bound_descending(tail, low, count, key)
 
 
 @bare_kernel
@@ -279,14 +274,7 @@ def _head_size(blocks: Blocks, keys: Int64s, at: int, tail: int, key: int) -> in
     while True:
         stop = _stop_in_block(at, tail)
         if keys[stop - 1] > key:
-            low, high = at, stop - 1
-            while low < high:
-                middle = (low + high) >> 1
-                if keys[middle] <= key:
-                    low = middle + 1
-                else:
-                    high = middle
-            return size + low - at
+            return size + lower_bound(keys, at, stop - 1, key + 1) - at
         size += stop - at
         if stop == tail + 1:
             return size
