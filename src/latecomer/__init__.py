@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
+    from latecomer.control import Controlled, control
     from latecomer.disorder.presets import preset
     from latecomer.errors import (
         HeldError,
@@ -70,6 +71,7 @@ __all__ = [
     "WindowAggregation",
     "App",
     "Chain",
+    "Controlled",
     "Discard",
     "Enumerator",
     "Events",
@@ -96,6 +98,7 @@ __all__ = [
     "TimeTravel",
     "CustomHoles",
     "Window",
+    "control",
     "count",
     "count_distinct",
     "custom",
@@ -133,6 +136,7 @@ _HOMES = {
     "WindowAggregation": "windows",
     "App": "spark.questions",
     "Chain": "windows",
+    "Controlled": "control",
     "Discard": "spark.sinks",
     "Enumerator": "timetravel",
     "Events": "spark.disordered",
@@ -159,6 +163,7 @@ _HOMES = {
     "TimeTravel": "timetravel",
     "CustomHoles": "timetravel",
     "Window": "windows",
+    "control": "control",
     "count": "windows:Count",
     "count_distinct": "windows:CountDistinct",
     "custom": "windows:Custom",

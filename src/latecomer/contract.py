@@ -3,7 +3,8 @@
 A strategy is two classes. `Settings` is what the user writes: frozen, comparable, stored with the state.
 `Machine` is what runs: it takes batches of events and the progress of time and gives back batches of results.
 `Settings.build` joins them over a ChunkStore, which holds all the machine's state. A machine is built anew for
-every micro-batch, so a field that a restart would lose cannot survive a test either.
+every micro-batch, so a field that a restart would lose cannot survive a test either. What a strategy gives (columns,
+views, counters, ...) it says in one object, `Gives`: whatever runs it needs to know nothing else of it.
 
 Every machine keeps five invariants; `latecomer.testing.check_machine` tries them on random streams.
 1. Results depend neither on the number of shards nor, where cuts fall between ticks, on the micro-batches.
@@ -17,88 +18,19 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
+from latecomer.controls import Control
 from latecomer.errors import HeldError, InputError, must
-from latecomer.events import CARRIED_PREFIX, FOREVER_US, Bools, EventBatch, Int64s, Layout, users_columns
+from latecomer.events import EventBatch, Int64s, Layout
+from latecomer.gives import Gives, Onward, Verb
+from latecomer.outputs import Output
 from latecomer.progress import Timeline
-
-_ROW = "_lc_row"
-LATENESS, REASON = "lateness_us", "reason"
-CHANGE, PANE, FINAL, TIER = "change", "pane", "final", "tier"
-TOO_LATE, AFTER_END = "too_late", "after_end"
-
-
-class Lane(IntEnum):
-    """Where an output row goes."""
-
-    RESULTS = 0
-    LATE = 1
-    QUARANTINE = 2
-
-
-class Pane(StrEnum):
-    """When a result was given, against the time it speaks of."""
-
-    EARLY = "early"
-    ON_TIME = "on_time"
-    REVISED = "revised"
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Rows for one lane; `change` is +1 or -1 per row, all +1 where it is None.
-
-    Where there are several tiers, `tier` counts them from one, and a change of 0 says that what an earlier tier gave
-    is the tier's answer too. `panes` has the pane of each row, where they differ.
-    """
-
-    lane: Lane
-    rows: pa.RecordBatch
-    change: npt.NDArray[np.int8] | None = None
-    pane: Pane = Pane.ON_TIME
-    final: bool = True
-    tier: int = 0
-    panes: pa.Array | None = None
-
-    def __len__(self) -> int:
-        return int(self.rows.num_rows)
-
-    @property
-    def standing(self) -> int:
-        """How many rows are results, and not the voiding of one."""
-        return len(self) if self.change is None else int((self.change >= 0).sum())
-
-
-def results_of(batch: EventBatch) -> Output:
-    """Events as results, unchanged."""
-    return Output(Lane.RESULTS, batch.user_rows)
-
-
-def late(batch: EventBatch, lateness_us: Int64s, reason: str) -> Output:
-    """Events that came too late, with how late and why."""
-    rows = batch.user_rows
-    reasons = pa.repeat(pa.scalar(reason, pa.string()), len(batch))
-    rows = rows.append_column(LATENESS, pa.array(lateness_us)).append_column(REASON, reasons)
-    return Output(Lane.LATE, rows)
-
-
-def refused(batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline: Timeline) -> Iterator[Output]:
-    """The events that came too late, for the lane `late`: after the end of the stream, or just later than it waits."""
-    ended = punctuation_us == FOREVER_US
-    for chosen, reason in ((too_late & ~ended, TOO_LATE), (too_late & ended, AFTER_END)):
-        if chosen.any():
-            aside = batch.filter(chosen).sorted()
-            lateness_us = np.maximum(timeline.mark_before(aside.tick) - aside.ts_us, 0)
-            yield late(aside, lateness_us, reason)
 
 
 class Machine(ABC):
@@ -111,7 +43,10 @@ class Machine(ABC):
 
     @abstractmethod
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        """Take in the events of one micro-batch and how time moved while they came."""
+        """Take in the events of one micro-batch and how time moved while they came.
+
+        Rows of results may bring carried columns (`_lc_*`), which no user sees.
+        """
 
     @abstractmethod
     def finish(self) -> Iterator[Output]:
@@ -122,57 +57,63 @@ class Machine(ABC):
         """How many events are held; in tiers of aggregates, how many partial results."""
         return self.store.rows
 
-    @property
-    def runs(self) -> int:
-        """How many sorted runs they are held in, where the machine holds them so."""
-        return 0
+    def punctuation(self, timeline: Timeline) -> int:
+        """The last punctuation, for the counters."""
+        return timeline.punctuation(0)
+
+    def counters(self) -> Mapping[str, int]:
+        """The strategy's own counters, after a push: those that `Gives.counters` names."""
+        return {}
+
+    def passed(self, timeline: Timeline) -> Int64s:
+        """After each tick of a push, the time up to which all results have been given; where they come in order."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how far its results have come")
 
     def snapshot(self) -> dict[str, bytes]:
         """All state, as named chunks of bytes."""
         return self.store.snapshot()
 
 
+VERBS: dict[str, type[Settings]] = {}
+
+
 @dataclass(frozen=True)
 class Settings(ABC):
-    """What the user asks of a strategy."""
+    """What the user asks of a strategy.
+
+    name: of the strategy, in stored settings and `explain`. verb: how users ask for it; a strategy with a verb that is
+    asked of events (`events.name(...)`) can be called by it as soon as the class exists.
+    per_source: it wants to know of every source by itself (`Timeline.sources`). takes_changes: it can be fed
+    retractions. onward: how a stage after it sees its results. controls: what can be changed while it runs.
+    """
 
     name: ClassVar[str]
+    verb: ClassVar[Verb | None] = None
+    per_source: ClassVar[bool] = False
+    takes_changes: ClassVar[bool] = False
+    controls: ClassVar[Mapping[str, Control]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__dict__.get("verb") is not None:
+            VERBS[cls.name] = cls
 
     @abstractmethod
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         """The machine that does it, going on from what the store holds."""
 
     @abstractmethod
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        """What it gives for events with these columns, the carried ones included; refuses what it cannot work on."""
+
+    @abstractmethod
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         """How many of the events accepted so far the machine may still hold."""
 
-    def punctuation(self, timeline: Timeline) -> int:
-        """The last punctuation, for the counters."""
-        return timeline.punctuation(0)
-
-    def added(self) -> dict[str, pa.DataType]:
-        """Columns that the machine adds to the user's in the results."""
-        return {}
-
-    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        """The columns of the results, for events with these, the carried ones included."""
-        own = [field for field in columns if not field.name.startswith(CARRIED_PREFIX)]
-        return pa.schema([*own, *(pa.field(name, kind) for name, kind in self.added().items())])
-
     @property
-    def by_key(self) -> bool:
-        """Whether all rows of a key must meet in one shard; without a key, all rows."""
-        return False
-
-    @property
-    def tiers(self) -> int:
-        """How many tiers the results have; 0 where there are none."""
-        return 0
-
-    @property
-    def revises(self) -> bool:
-        """Whether results may change after they were given: they then say how they came about and if they are final."""
-        return self.tiers > 0
+    def onward(self) -> Onward:
+        """How the stage after this one sees its results."""
+        return Onward.NO
 
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""
@@ -181,6 +122,11 @@ class Settings(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and values: stored with the state and compared on restart."""
         return {"strategy": self.name, **dataclasses.asdict(self)}
+
+
+def forget_verb(settings: type[Settings]) -> None:
+    """Users cannot call a strategy by its verb any more: for tests that add one."""
+    VERBS.pop(settings.name, None)
 
 
 def check_max_held(max_held: int | None) -> None:
@@ -195,32 +141,3 @@ def check_held(held: int, max_held: int | None, what: str = "events") -> None:
     if max_held is not None and held > max_held:
         advice = "wait less (a shorter latency or bound), raise max_held, or use more shards"
         raise HeldError(must(f"held {what} per shard", f"stay within max_held={max_held}", held, advice))
-
-
-def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
-    """Sum the changes of the `results` lane: the rows that stand in the end, in a canonical order."""
-    pieces = [_with_change(output) for output in outputs if output.lane is Lane.RESULTS and len(output)]
-    if not pieces:
-        return None
-    table = pa.Table.from_batches(pieces)
-    rows = table.drop_columns([CHANGE])
-    compared = pa.table([_comparable(column) for column in rows.columns], names=rows.column_names)
-    numbered = compared.append_column(CHANGE, table.column(CHANGE)).append_column(_ROW, pa.array(range(len(rows))))
-    summed = numbered.group_by(rows.column_names).aggregate([(CHANGE, "sum"), (_ROW, "min")])
-    summed = summed.sort_by([(name, "ascending") for name in rows.column_names])
-    counts = summed.column(f"{CHANGE}_sum").to_numpy()
-    if (counts < 0).any():
-        raise ValueError(must("changes", "void only results that were given", counts.min(), "report it"))
-    return rows.take(pa.array(np.repeat(summed.column(f"{_ROW}_min").to_numpy(), counts)))
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values that Arrow can group and sort by."""
-    if not pa.types.is_nested(column.type):
-        return column
-    return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()])])
-
-
-def _with_change(output: Output) -> pa.RecordBatch:
-    change = np.ones(len(output), dtype=np.int8) if output.change is None else output.change
-    return users_columns(output.rows).append_column(CHANGE, pa.array(change))

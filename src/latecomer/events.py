@@ -8,6 +8,7 @@ Invariants
 2. The total order is (ts, source, tick, order). Where no `order` column is given, the row's own values
    break ties, column by column; rows that are still tied are equal, so their order does not matter.
 3. Task numbers and positions in a task never decide anything.
+4. An event may be a retraction: its `change` is then -1, and voids one given before with the same values.
 """
 
 from __future__ import annotations
@@ -23,24 +24,31 @@ import pyarrow.compute as pc
 from latecomer.radix import sort_bits
 
 Int64s = npt.NDArray[np.int64]
+Int8s = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 
 NEVER_US = -(2**62)  # below every time and tick; half the range, so that subtracting cannot overflow
 FOREVER_US = 2**62
 
 TIME, TICK, SOURCE, ORDER = "_lc_ts", "_lc_tick", "_lc_source", "_lc_order"
+EVENT_CHANGE = "_lc_change"
 CARRIED_PREFIX = "_lc_"
 TICK_FIELD = pa.field(TICK, pa.int64())
+EVENT_CHANGE_FIELD = pa.field(EVENT_CHANGE, pa.int8())
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which column of a batch plays which role; columns named `_lc_*` are carried for us, not the user's."""
+    """Which column of a batch plays which role; columns named `_lc_*` are carried for us, not the user's.
+
+    `window`: the start of the event's window, where a window was asked for and the column is still that.
+    """
 
     time: str
     key: tuple[str, ...] = ()
     source: str | None = None
     order: tuple[str, ...] = ()
+    window: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,14 @@ class EventBatch:
     def tick(self) -> Int64s:
         """Arrival ticks, a view."""
         return int64_view(self.rows.column(TICK))
+
+    @property
+    def change(self) -> Int8s:
+        """+1 for an event, -1 for the retraction of one."""
+        if EVENT_CHANGE not in self.rows.schema.names:
+            return np.ones(len(self), dtype=np.int8)
+        changes: Int8s = self.rows.column(EVENT_CHANGE).to_numpy()
+        return changes
 
     @property
     def user_rows(self) -> pa.RecordBatch:
@@ -124,9 +140,12 @@ def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.Reco
 
 def as_bits(column: pa.Array) -> pa.Array | None:
     """A flat column without nulls, seen as integers of the same width; None for others."""
-    if column.null_count or not _is_flat(column.type):
-        return None
-    return column.view(_as_integer(column.type))
+    return None if column.null_count else as_bits_or_null(column)
+
+
+def as_bits_or_null(column: pa.Array) -> pa.Array | None:
+    """A flat column seen as integers of the same width, nulls where it has them; None for others."""
+    return column.view(_as_integer(column.type)) if _is_flat(column.type) else None
 
 
 def _is_flat(kind: pa.DataType) -> bool:

@@ -1,7 +1,8 @@
 """Headers: what one task saw of the progress of time, small enough to be sent to every shard.
 
 A header carries, per source, the ticks at which its latest time rises, its spells (first tick, last tick) between
-which no silence was longer than `idle_after`, and its end. Headers of several tasks merge exactly, in any order.
+which no silence was longer than `idle_after`, and its end; and control values. Headers of several tasks merge exactly,
+in any order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from latecomer._jit import kernel
 from latecomer.codec import deltas, dump_arrays, integers, load_arrays, undo_deltas
+from latecomer.controls import ControlStep, in_order, steps_from_arrays, steps_to_arrays
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -35,6 +37,7 @@ class Header:
     end_source: Int64s = field(default_factory=lambda: NOTHING)
     end_tick: Int64s = field(default_factory=lambda: NOTHING)
     now_tick: int = NEVER_US
+    controls: tuple[ControlStep, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Delta-encode for the journey."""
@@ -50,6 +53,7 @@ class Header:
                 "end_source": self.end_source,
                 "end_tick": self.end_tick,
                 "now_tick": np.array([self.now_tick]),
+                **steps_to_arrays(self.controls),
             }
         )
 
@@ -57,12 +61,12 @@ class Header:
     def from_bytes(cls, data: bytes) -> Header:
         """Read what `to_bytes` wrote."""
         arrays = load_arrays(data)
-        names = arrays.pop("names")
+        names, controls = arrays.pop("names"), steps_from_arrays(arrays)
         numbers = {name: integers(values) for name, values in arrays.items()}
         now_tick = int(numbers.pop("now_tick")[0])
         for name in ("rise_source", "rise_tick", "rise_ts_us", "spell_source"):
             numbers[name] = undo_deltas(numbers[name])
-        return cls(names=names, now_tick=now_tick, **numbers)
+        return cls(names=names, now_tick=now_tick, controls=controls, **numbers)
 
 
 @kernel
@@ -117,6 +121,10 @@ class HeaderBuilder:
         """Take in a heartbeat, in ticks of the wall clock."""
         self._parts.append(Header(now_tick=now_tick))
 
+    def control(self, name: str, text: str) -> None:
+        """Take in a control value, as JSON, in force from the first open tick on."""
+        self._parts.append(Header(controls=(ControlStep(NEVER_US, name, text),)))
+
     def _append(self, names: pa.Array, source: Int64s, tick: Int64s, ts_us: Int64s) -> None:
         part = Header(names, source, tick, ts_us, source, tick, tick)
         self._parts.append(tidy(part, self._idle_ticks))
@@ -160,6 +168,7 @@ def merge_headers(parts: Sequence[Header]) -> Header:
         end_source=gather("end_source", "names"),
         end_tick=gather("end_tick"),
         now_tick=max((part.now_tick for part in parts), default=NEVER_US),
+        controls=in_order(step for part in parts for step in part.controls),
     )
 
 
@@ -199,7 +208,7 @@ def _rises(source: Int64s, tick: Int64s, ts_us: Int64s) -> tuple[Int64s, Int64s,
     order = np.lexsort((-ts_us, tick, source))
     source, tick, ts_us = source[order], tick[order], ts_us[order]
     new_source = np.diff(source, prepend=source[0] - 1) != 0
-    highest = _running_max_per_group(ts_us, np.cumsum(new_source))
+    highest = running_max_per_group(ts_us, np.cumsum(new_source))
     keep = new_source.copy()
     keep[1:] |= highest[1:] > highest[:-1]
     return source[keep], tick[keep], ts_us[keep]
@@ -212,14 +221,14 @@ def _join_spells(source: Int64s, first: Int64s, last: Int64s, idle_ticks: int) -
     order = np.lexsort((last, first, source))
     source, first, last = source[order], first[order], last[order]
     new_source = np.diff(source, prepend=source[0] - 1) != 0
-    reach = _running_max_per_group(last, np.cumsum(new_source))
+    reach = running_max_per_group(last, np.cumsum(new_source))
     breaks = new_source.copy()
     breaks[1:] |= first[1:] - reach[:-1] > idle_ticks
     starts = np.flatnonzero(breaks)
     return source[starts], first[starts], np.maximum.reduceat(last, starts)
 
 
-def _running_max_per_group(values: Int64s, group: Int64s) -> Int64s:
+def running_max_per_group(values: Int64s, group: Int64s) -> Int64s:
     """Running maximum that starts anew where the (ascending) group number changes."""
     order = np.argsort(values, kind="stable")
     rank = np.empty(len(values), dtype=np.int64)

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Output, Settings, consolidate
+from latecomer.codec import batch_to_bytes
+from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us
-from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows, take_rows
+from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows, take_rows, users_columns
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Lane, Output, changes_of, consolidate
 from latecomer.progress import Progress, Timeline
 
 LAYOUT = Layout(time="ts", key=("key",), source="source", order=("id",))
@@ -82,13 +84,13 @@ class Run:
 
     def rows(self, lane: Lane) -> pa.RecordBatch | None:
         """All rows of a lane in the order they came."""
-        pieces = [output.rows for batch in self.outputs for output in batch if output.lane is lane]
+        pieces = [users_columns(output.rows) for batch in self.outputs for output in batch if output.lane is lane]
         return concat_rows(pieces) if pieces else None
 
     def given(self) -> pa.RecordBatch | None:
         """The rows of the lane `results` that were given anew, in the order they came."""
         outputs = [output for batch in self.outputs for output in batch if output.lane is Lane.RESULTS]
-        pieces = [o.rows if o.change is None else take_rows(o.rows, np.flatnonzero(o.change > 0)) for o in outputs]
+        pieces = [take_rows(users_columns(o.rows), np.flatnonzero(changes_of(o.rows) > 0)) for o in outputs]
         return concat_rows(pieces) if pieces else None
 
     def results(self) -> pa.Table | None:
@@ -202,7 +204,8 @@ def _equals_the_sorted_run(
 ) -> None:
     cuts = _cuts_between_ticks(stream, rng)
     run = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
-    if run.dropped or settings.added():  # nobody knows which events were dropped; moved ones differ from the input
+    gives = settings.gives(stream.batch(np.arange(0)).rows.schema, LAYOUT)
+    if run.dropped or gives.moves_times:  # nobody knows which events were dropped; moved ones differ from the input
         return
     accepted = np.setdiff1d(np.arange(len(stream)), run.late_ids())
     order = np.lexsort((accepted, stream.tick[accepted], stream.source[accepted], stream.ts_us[accepted]))
@@ -223,9 +226,8 @@ def _restored_goes_on_alike(
     _assert_equal(kept.held, restored.held, "events held")
 
 
-def _bytes(output: Output) -> tuple[Lane, bytes, bytes | None]:
-    change = None if output.change is None else output.change.tobytes()
-    return output.lane, output.rows.serialize().to_pybytes(), change
+def _bytes(output: Output) -> tuple[Lane, bytes]:
+    return output.lane, batch_to_bytes(output.rows)
 
 
 def _holds_what_it_promises(

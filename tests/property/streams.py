@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from latecomer.contract import Lane, Output
+from latecomer.outputs import Lane, Output
 from latecomer.testing import Stream
 from latecomer.windows import Count, Max, Min, Sum
 from tests.naive import Keyed
+from tests.outputs import changes, plain
 
 ASKED = (Count(), Sum("id"), Min("id"), Max("id"))
 
@@ -50,9 +51,8 @@ def draw_cuts(data: st.DataObject, stream: Stream, most: int) -> list[int]:
     return sorted(data.draw(st.lists(st.sampled_from(between_ticks(stream)), max_size=most, unique=True)))
 
 
-def down_rows(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[dict[str, Any], int, Output]]:
+def result_rows(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[dict[str, Any], int, Output]]:
     """Every row of the lane `results` with its change."""
     for output in (output for batch in outputs for output in batch if output.lane is Lane.RESULTS):
-        assert output.change is not None
-        for row, change in zip(output.rows.to_pylist(), output.change.tolist(), strict=True):
+        for row, change in zip(plain(output).to_pylist(), changes(output), strict=True):
             yield row, change, output

@@ -9,9 +9,10 @@ import pytest
 
 from latecomer.basic import PassThrough
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Machine, Output, Settings, consolidate, results_of
+from latecomer.contract import Machine, Settings
 from latecomer.errors import HeldError, LateError
 from latecomer.events import NEVER_US, EventBatch, Int64s, Layout
+from latecomer.outputs import Lane, Output, consolidate, results_of
 from latecomer.progress import Timeline
 from latecomer.reorder import Reorder
 from latecomer.reorder.reorder import _Reorder

@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latecomer.contract import Lane
 from latecomer.events import total_order
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Lane
 from latecomer.progress import Progress
 from latecomer.reorder import Reorder
 from latecomer.testing import LAYOUT, Stream, run_machine

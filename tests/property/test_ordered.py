@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Output
 from latecomer.errors import InputError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Lane, Output
 from latecomer.progress import Progress
 from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
 from latecomer.tiers import Ordered, Tiers
 from latecomer.windows import Chain, Count, Max, Min, Operator, Pattern, Step, Sum, Window, WindowAggregation
 from tests.naive import Event, Keyed, tier_of, total_order, windows_of
+from tests.outputs import changes, plain, said
 from tests.property.streams import stream_of
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -99,9 +100,9 @@ def _cuts(stream: Stream, data: st.DataObject) -> list[int]:
 def _rows(run: Run, tier: int) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
     for output in (output for batch in run.outputs for output in batch):
-        if output.lane is Lane.RESULTS and output.tier == tier and output.change is not None:
-            rows = output.rows.to_pylist()
-            found += [row for row, change in zip(rows, output.change.tolist(), strict=True) if change >= 0]
+        if output.lane is Lane.RESULTS and said(output, "tier") == tier:
+            rows = plain(output).to_pylist()
+            found += [row for row, change in zip(rows, changes(output), strict=True) if change >= 0]
     return found
 
 
@@ -270,8 +271,8 @@ def test_events_that_a_later_tier_adds_are_revised() -> None:
 
 
 def _panes(output: Output) -> list[tuple[int, int, str]]:
-    panes = [str(output.pane)] * len(output) if output.panes is None else output.panes.to_pylist()
-    return [(output.tier, ts_us, pane) for ts_us, pane in zip(output.rows["ts"].to_pylist(), panes, strict=True)]
+    columns = (output.rows[name].to_pylist() for name in ("tier", "ts", "pane"))
+    return list(zip(*columns, strict=True))
 
 
 def test_text_may_come_narrow_batch_after_batch() -> None:

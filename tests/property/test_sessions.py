@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.chunks import CROWD, ChunkStore
-from latecomer.contract import Output, Pane
 from latecomer.errors import HeldError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Output, Pane
 from latecomer.progress import Progress, Timeline
 from latecomer.testing import LAYOUT, Run, check_machine, random_stream, run_machine
 from latecomer.tiers import Tiers
@@ -40,7 +40,17 @@ from latecomer.windows import (
     WindowFunction,
 )
 from tests.naive import Keyed, tier_of
-from tests.property.streams import ASKED, answer, between_ticks, down_rows, draw_cuts, keyed, latencies_up_to, stream_of
+from tests.outputs import plain, said
+from tests.property.streams import (
+    ASKED,
+    answer,
+    between_ticks,
+    draw_cuts,
+    keyed,
+    latencies_up_to,
+    result_rows,
+    stream_of,
+)
 
 GAPS = ["1 us", "2 ms", "10 ms", "60 ms", "1 s"]
 
@@ -106,11 +116,13 @@ def test_every_tier_has_the_sessions_of_the_events_within_its_latency(
     tier = [tier_of(events, event, asked.latencies_us) for event in events]
     expected = [
         sessions([event for event, own in zip(events, tier, strict=True) if own <= number], SessionWindow(gap).gap_us)
-        for number in range(asked.tiers)
+        for number in range(len(asked.latencies))
     ]
     for number, wanted in enumerate(expected):
         assert sorted(_given(run.outputs, number + 1)) == wanted
-    assert run.late_ids() == [event.value for event, own in zip(events, tier, strict=True) if own == asked.tiers]
+    assert run.late_ids() == [
+        event.value for event, own in zip(events, tier, strict=True) if own == len(asked.latencies)
+    ]
     _check_times(run, asked, expected)
     _check_changes(run, expected)
 
@@ -123,16 +135,16 @@ def test_voids_of_rounded_sums_are_what_was_given(seed: int) -> None:
     run_machine(asked, replace(stream, id=values), cuts=between_ticks(stream)[1::5]).results()
 
 
-def _told(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[Row, int, Output]]:
+def _given_rows(outputs: Sequence[Sequence[Output]]) -> Iterator[tuple[Row, int, Output]]:
     """Every session of the lane `results` with its change."""
-    for row, change, output in down_rows(outputs):
+    for row, change, output in result_rows(outputs):
         start, end, key, *results = row.values()
         yield Row(start, end, key, tuple(results)), change, output
 
 
 def _given(outputs: Sequence[Sequence[Output]], tier: int) -> list[Row]:
     """A tier's answers."""
-    return [row for row, change, output in _told(outputs) if output.tier == tier and change >= 0]
+    return [row for row, change, output in _given_rows(outputs) if said(output, "tier") == tier and change >= 0]
 
 
 def _check_times(run: Run, asked: Tiers, expected: list[list[Row]]) -> None:
@@ -148,22 +160,26 @@ def _check_changes(run: Run, expected: list[list[Row]]) -> None:
     standing: Counter[Row] = Counter()
     for batch in run.outputs:
         for output in batch:
-            for row, change, _ in _told([[output]]):
+            for row, change, _ in _given_rows([[output]]):
                 standing[row] += change
                 assert standing[row] == (0 if change < 0 else 1)
                 _check_flags(change, output, len(expected))
             _check_apart([row for row, count in standing.items() if count])
     assert sorted(+standing) == expected[-1]
     for number in range(1, len(expected)):
-        judged = [row for row, change, output in _told(run.outputs) if output.tier == number + 1 and change <= 0]
+        judged = [
+            row
+            for row, change, output in _given_rows(run.outputs)
+            if said(output, "tier") == number + 1 and change <= 0
+        ]
         assert sorted(judged) == expected[number - 1]
 
 
 def _check_flags(change: int, output: Output, tiers: int) -> None:
     first = Pane.ON_TIME if tiers == 1 else Pane.EARLY
     later = Pane.ON_TIME if change == 0 else Pane.REVISED
-    assert output.pane == (first if output.tier == 1 else later)
-    assert output.final == (output.tier == tiers)
+    assert said(output, "pane") == (first if said(output, "tier") == 1 else later)
+    assert said(output, "final") == (said(output, "tier") == tiers)
 
 
 def _check_apart(rows: list[Row]) -> None:
@@ -178,7 +194,10 @@ def _changes(
     """Per batch, one for each event and one for the end: (tier, change, start, end, count)."""
     run = run_machine(_asked(latencies, gap, (Count(),)), stream_of(*events), cuts=range(1, len(events)))
     return [
-        [(output.tier, change, row.start_us, row.end_us, row.results[0]) for row, change, output in _told([batch])]
+        [
+            (said(output, "tier"), change, row.start_us, row.end_us, row.results[0])
+            for row, change, output in _given_rows([batch])
+        ]
         for batch in run.outputs
     ]
 
@@ -212,7 +231,12 @@ def test_a_late_event_inside_a_session_voids_it_and_gives_it_anew() -> None:
 def test_a_late_event_that_changes_no_result_leaves_the_session_as_it_was() -> None:
     stream = stream_of((0, 0), (9, 1), (40, 2), (5, 3), (100, 4))
     run = run_machine(_asked(["1 us", "50 us"], "10 us", (Min("id"),)), stream, cuts=[1, 2, 3, 4])
-    assert next((change, row.start_us) for row, change, output in _told(run.outputs) if output.tier == 2) == (0, 0)
+    assert next(
+        (change, row.start_us) for row, change, output in _given_rows(run.outputs) if said(output, "tier") == 2
+    ) == (
+        0,
+        0,
+    )
 
 
 def test_a_session_open_in_the_first_tier_swallows_a_late_fragment_of_the_second() -> None:
@@ -256,7 +280,7 @@ def _pushed(batch: EventBatch, aggregates: tuple[AggregateFunction, ...]) -> pa.
     machine = _asked(["1 s"], "10 us", aggregates).build(ChunkStore(), batch.layout)
     outputs = [*machine.push(batch, _timeline(batch)[1]), *machine.finish()]
     assert machine.held == 0
-    return outputs[0].rows
+    return plain(outputs[0])
 
 
 def _timeline(batch: EventBatch, progress: Progress | None = None) -> tuple[Progress, Timeline]:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latecomer.contract import Lane, Output, Pane
 from latecomer.events import Int64s
+from latecomer.outputs import Lane, Output, Pane
 from latecomer.testing import Run, check_machine, run_machine
 from latecomer.timetravel import CustomHoles, Holes, Period, TimeTravel, Trigger
 from latecomer.windows import Chain, Sum, Window, WindowAggregation
@@ -61,10 +61,9 @@ def of_machine(outputs: Iterable[Output]) -> Sayings:
     """What the machine said."""
     found: Sayings = {}
     for output in (output for output in outputs if output.lane is Lane.RESULTS):
-        changes = [1] * len(output) if output.change is None else output.change.tolist()
-        for row, change in zip(output.rows.to_pylist(), changes, strict=True):
-            said = Said((row["id"],), change, output.final, output.pane is Pane.REVISED)
-            found.setdefault((row["key"], row["window_start"]), []).append(said)
+        for row in output.rows.to_pylist():
+            each = Said((row["id"],), row["change"], row["final"], row["pane"] == Pane.REVISED)
+            found.setdefault((row["key"], row["window_start"]), []).append(each)
     return found
 
 

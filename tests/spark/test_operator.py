@@ -20,7 +20,7 @@ from latecomer.spark.counters import total, unaccounted
 from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, settings_for_start
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
-from latecomer.spark.stored import bind, is_bound, is_local
+from latecomer.spark.stored import bind, control_file, is_bound
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -94,7 +94,8 @@ def _assert_bound(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:
     out = str(tmp_path / "out")
     others = {
         "shards: 2": declare(df, shards=3).with_columns(one="1").reorder(LATENCY),
-        "strategy": declare(df).with_columns(one="1").reorder("1 s"),
+        ".set(latency='1000000 us')": declare(df).with_columns(one="1").reorder("1 s"),
+        "stages.reorder: {": declare(df).with_columns(one="1").pass_through(),
         "types": declare(df.withColumn("key", F.col("key").cast("long")))
         .with_columns(key="1", one="1")
         .reorder(LATENCY),
@@ -281,16 +282,17 @@ def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
 
 
 def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path: Path) -> None:
-    stored = {"strategy": {"latencies": (1, 2), "wait": timedelta(seconds=1)}}
+    stage = {"strategy": "mine", "latencies": (1, 2), "wait": timedelta(seconds=1)}
+    stored = {"stages": {"mine": stage}}
     checkpoint = str(tmp_path / "checkpoint")
     assert not is_bound(spark, checkpoint, stored)
     bind(spark, checkpoint, stored)
     assert is_bound(spark, checkpoint, stored)
-    assert is_local(spark, checkpoint)
+    assert control_file(spark, checkpoint) == f"file://{checkpoint}/latecomer-control.json"
     with pytest.raises(lc.StateError, match="checkpoint must have format 9; got None; use the version of latecomer"):
         is_bound(spark, checkpoint, {**stored, "format": 9})
-    with pytest.raises(lc.StateError, match="strategy"):
-        is_bound(spark, checkpoint, {"strategy": {"latencies": (1, 3)}})
+    with pytest.raises(lc.StateError, match=r"stages\.mine\.latencies"):
+        is_bound(spark, checkpoint, {"stages": {"mine": {**stage, "latencies": (1, 3)}}})
 
 
 def test_a_user_can_bring_a_strategy(spark: SparkSession) -> None:

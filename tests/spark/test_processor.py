@@ -15,16 +15,18 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from latecomer.codec import batch_from_bytes, batch_to_bytes, bytes_to_text, rows_from_bytes, text_to_bytes
-from latecomer.contract import Lane
 from latecomer.errors import StateError
 from latecomer.events import Layout
+from latecomer.gives import Tally
+from latecomer.outputs import Lane
 from latecomer.reorder import Reorder
 from latecomer.spark import workers
-from latecomer.spark.frames import COUNTS_LANE
-from latecomer.spark.hold import FORMAT_VERSION, SMALL, HoldPlan
+from latecomer.spark.hold import HoldPlan
 from latecomer.spark.pack import PackPlan, packer
+from latecomer.spark.packed import COUNTS_LANE, counters_of
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.session import _socket_settings
+from latecomer.spark.state import FORMAT_VERSION, SMALL
 
 COLUMNS = ("ts", "id")
 
@@ -40,6 +42,7 @@ def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
         user_columns=COLUMNS,
         filtering=False,
         beating=False,
+        controlled=False,
         ending=False,
         tick_us=1,
         idle_ticks=None,
@@ -56,7 +59,7 @@ def frames(ts_us: list[int], ids: list[int]) -> Iterator[pd.DataFrame]:
 
 
 def processor(fingerprint: str = "one") -> HoldProcessor:
-    return HoldProcessor(HoldPlan(Reorder("10 us"), Layout("ts"), None, fingerprint, stamped=False, finishing=False))
+    return HoldProcessor(HoldPlan(Reorder("10 us"), Layout("ts"), fingerprint, counters_of({"runs": Tally.LEVEL})))
 
 
 def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:
@@ -118,7 +121,7 @@ def test_a_missing_chunk_is_named() -> None:
 
 
 def test_what_workers_have_loaded_is_set_aside_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers.settle()
+    workers.end_task()
     assert gc.get_freeze_count() == 0, "not in a task"
     monkeypatch.setattr("latecomer.spark.workers.TaskContext.get", lambda: "a task")
     monkeypatch.setattr(workers, "_times", 0)
@@ -127,7 +130,7 @@ def test_what_workers_have_loaded_is_set_aside_a_few_times_only(monkeypatch: pyt
         for _ in range(10):  # every task brings tables of its own, in a cycle
             table: list[object] = [[] for _ in range(30_000)]
             table.append(table)
-            workers.settle()
+            workers.end_task()
             frozen.append(gc.get_freeze_count())
         assert frozen[0] > 30_000
         assert max(frozen) < frozen[0] + 30_000, "the tables of earlier tasks must not stay"

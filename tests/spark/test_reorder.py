@@ -163,7 +163,7 @@ def test_a_moved_time_is_the_time_however_it_is_selected(late_rows: DataFrame) -
     moved = [tuple(row) for row in chosen.results.collect()]
     assert moved[0] == (5_000_001, 3, 3_000_000, 2_000_001)
     for steps in (declared.with_columns(ts="ts"), declared.select("id", F.lit(1).alias("window_start"))):
-        with pytest.raises(lc.InputError, match="must be the time itself where late='adjust' moves it"):
+        with pytest.raises(lc.InputError, match="must be the time itself where rows are moved in time"):
             steps.reorder("5 s", late="adjust")
         steps.reorder("5 s")
 

@@ -16,7 +16,7 @@ from latecomer.codec import rows_to_bytes
 from latecomer.events import Layout
 from latecomer.spark import unpack
 from latecomer.spark.align import window_start
-from latecomer.spark.unpack import UNPACK_COLUMNS, FinishPlan, unpacker
+from latecomer.spark.unpack import UNPACK_COLUMNS, UnpackPlan, unpacker
 
 SCHEMA = "ts timestamp, meter int, kwh double, note string"
 TIMES_US = [0, 1, -1, -3_600_000_000, 1_615_689_000_123_456, -62_000_000_000_000_001, 7_258_118_399_999_999]
@@ -194,18 +194,20 @@ def packed(rows: dict[str, list[Any]]) -> pa.RecordBatch:
         [None, *({"a": id} for id in rows["id"][1:])], pa.struct([pa.field("a", pa.int64(), nullable=False)])
     )
     blob = rows_to_bytes(batch.append_column("nested", nested))
-    return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, (["on_time"], [True], [0], [blob]), strict=True)))
+    return pa.RecordBatch.from_pydict(dict(zip(UNPACK_COLUMNS, ([0], [blob]), strict=True)))
 
 
 def test_shards_merge_into_one_order_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpack, "MERGED_ROWS", 2)
     one = packed({"id": [1, 2, 3], "text": ["b", "é", None], "_lc_ts": [3, 5, 21], "_lc_tick": [0, 1, 1]})
     two = packed({"id": [4, 5], "text": ["a", "z"], "_lc_ts": [2, 12], "_lc_tick": [1, 0]})
-    plan = FinishPlan(Layout("_lc_ts"), merged=True, window=None)
-    pieces = list(unpacker(("text", "id", "nested", "change", "pane", "final"), plan, changes=True)(iter([one, two])))
+    nested = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    schema = pa.schema([("text", pa.string()), ("id", pa.int64()), ("nested", nested)])
+    plan = UnpackPlan(schema, merged=Layout("_lc_ts"))
+    pieces = list(unpacker(plan)(iter([one, two])))
     assert [piece.num_rows for piece in pieces] == [2, 2, 1]
     merged = pa.Table.from_batches(pieces)
-    assert merged.schema.names == ["text", "id", "nested", "change", "pane", "final"]
+    assert merged.schema.names == ["text", "id", "nested"]
     assert merged.schema.field("text").type == pa.string()
     assert merged["id"].to_pylist() == [4, 1, 2, 5, 3]
-    assert list(unpacker(("id",), plan)(iter([]))) == []
+    assert list(unpacker(plan)(iter([]))) == []

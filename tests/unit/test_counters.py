@@ -10,12 +10,12 @@ from pyspark.sql import Row
 
 import latecomer as lc
 from latecomer.events import FOREVER_US, NEVER_US
-from latecomer.spark.frames import COUNTERS
+from latecomer.spark.packed import counters_of
 
 
 def progress(**counters: int) -> dict[str, Any]:
     """A progress event with some counters."""
-    return {"observedMetrics": {"latecomer": Row(**{**dict.fromkeys(COUNTERS, 0), **counters})}}
+    return {"observedMetrics": {"latecomer": Row(**{**dict.fromkeys(counters_of({}), 0), **counters})}}
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane
 from latecomer.events import Int64s
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Lane
 from latecomer.progress import Progress
 from latecomer.reorder import Reorder
 from latecomer.testing import LAYOUT, Stream, run_machine

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from latecomer.contract import Output
 from latecomer.events import TICK_FIELD, Layout
+from latecomer.outputs import Output
 from latecomer.timetravel import CustomHoles, Enumerator, Period, TimeTravel
 from latecomer.windows import Chain, Count, Step, Sum, Window, WindowAggregation, WindowFunction
+from tests.outputs import said
 from tests.unit.travels import TIMES, Row, Travel, refused, standing, told
 
 HOUR_US = 3_600_000_000
@@ -82,7 +83,7 @@ def test_the_running_example_with_what_is_void() -> None:
     assert alerts_of(travel.push(reading(4, 20))) == given((0, 1), (1, 1), (2, 1))
     last = travel.push(reading(5, 21))
     assert alerts_of(last) == [(4, 1, -1), (4, 2, 1), (5, 1, -1), (5, 2, 1)]
-    assert {output.final for output in last} == {True}
+    assert {said(output, "final") for output in last} == {True}
     assert travel.machine.store.notes["1/2/duplicates"] == 1 + 3
 
 
@@ -181,7 +182,8 @@ def test_holes_closer_than_two_contexts_are_replayed_as_one_but_not_what_lies_be
     for trigger in ("eager", "lazy"):
         travel = Travel(TimeTravel(each, "100 us", Period("1 us"), trigger, retract=False))
         outputs = travel.all(rows, [28])
-        again = [start_us for start_us, *_ in told((o for o in outputs if o.pane == "revised"), "window_start")]
+        revised = [output for output in outputs if said(output, "pane") == "revised"]
+        again = [start_us for start_us, *_ in told(revised, "window_start")]
         assert again == [10, 11, 12, 13, 16, 17, 18, 19]
         check(TimeTravel(each, "100 us", Period("1 us"), trigger), rows, [], size_us=4, advance_us=1)
 
@@ -257,7 +259,7 @@ def test_keys_are_of_any_type(names: str, trigger: str) -> None:
     expected = Travel(settings, schema, layout).all(in_order)
     names_ = ["window_start", *columns, "count", "sum_value"]
     assert repr(standing(outputs, *names_)) == repr(standing(expected, *names_))
-    assert sum(output.pane == "revised" for output in outputs) > 0
+    assert sum(said(output, "pane") == "revised" for output in outputs) > 0
 
 
 def test_empty_batches_change_nothing() -> None:
@@ -282,7 +284,7 @@ def test_events_of_one_tick_are_never_late() -> None:
     rows: list[Row] = [(0, ts_us, "a", ts_us) for ts_us in (30, 4, 2, 0, 6)]
     travel = Travel(sums())
     outputs = [*travel.push(*rows), *travel.finish()]
-    assert {output.pane for output in outputs} == {"on_time"}
+    assert {said(output, "pane") for output in outputs} == {"on_time"}
     assert standing(outputs, "window_start", "meter", "sum_value") == summed(rows)
 
 
@@ -293,4 +295,4 @@ def test_sums_of_floats_that_did_not_change_are_the_same_to_the_last_bit() -> No
     travel = Travel(TimeTravel(sums, "1 ms", Period("1 us")), columns)
     travel.push(*((ts_us, ts_us, "a", 0.1 * (ts_us % 7)) for ts_us in range(100) if ts_us != 41))
     outputs = travel.push((100, 41, "a", 0.0), (101, 101, "a", 0.1))
-    assert [output for output in outputs if output.pane == "revised"] == []
+    assert [output for output in outputs if said(output, "pane") == "revised"] == []

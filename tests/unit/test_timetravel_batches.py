@@ -11,6 +11,7 @@ from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.progress import Timeline
 from latecomer.timetravel import CustomHoles, Period, TimeTravel
 from latecomer.windows import Chain, Max, Step, Sum, Window, WindowAggregation
+from tests.outputs import said
 from tests.unit.travels import TIMES, Row, Travel, refused, standing, told
 
 EVERY_5 = Period("5 us")
@@ -29,7 +30,7 @@ def test_a_lazy_replay_waits_for_the_next_event_of_its_key_over_batches() -> Non
     assert travel.push((50, 20, "a", 7)) == []
     assert travel.push() == []
     assert told(travel.push((51, 50, "b", 1)), "meter") == [("a", 1)]
-    replayed = [output for output in travel.push((52, 55, "a", 1)) if output.pane == "revised"]
+    replayed = [output for output in travel.push((52, 55, "a", 1)) if said(output, "pane") == "revised"]
     assert told(replayed, "window_start", "sum_value") == [(15, 1, -1), (20, 1, -1), (15, 8, 1), (20, 8, 1)]
 
 
@@ -38,32 +39,39 @@ def test_a_written_trigger_waits_over_batches_too() -> None:
     travel.push(*regular(20, end=50))
     assert travel.push((50, 20, "a", 7)) == []
     outputs = [travel.push((ts_us + 1, ts_us, "b", 1)) for ts_us in (85, 89, 90, 95)]
-    assert [any(output.pane == "revised" for output in each) for each in outputs] == [False, False, True, False]
+    assert [any(said(output, "pane") == "revised" for output in each) for each in outputs] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_what_no_trigger_fires_is_replayed_when_the_bound_has_passed() -> None:
     travel = Travel(TimeTravel(SUMS, "100 us", EVERY_5, lambda late: [None] * len(late)))
     travel.push(*regular(20, end=50), (50, 20, "a", 7))
     outputs = [travel.push((ts_us + 1, ts_us, "b", 1)) for ts_us in (119, 120, 121)]
-    assert [any(output.pane == "revised" for output in each) for each in outputs] == [False, False, True]
+    assert [any(said(output, "pane") == "revised" for output in each) for each in outputs] == [False, False, True]
 
 
 def test_what_waits_at_the_end_is_replayed_and_final_where_its_hole_is_full() -> None:
     travel = Travel(TimeTravel(SUMS, "1 ms", EVERY_5))
     travel.push(*regular(20, end=50), (50, 20, "a", 7))
-    replayed = [output for output in travel.finish() if output.pane == "revised"]
+    replayed = [output for output in travel.finish() if said(output, "pane") == "revised"]
     given = [(start_us, total) for start_us, total, change in told(replayed, "window_start", "sum_value") if change > 0]
     assert given == [(15, 8), (20, 8)]
-    assert {output.final for output in replayed} == {True}
+    assert {said(output, "final") for output in replayed} == {True}
 
 
 def test_the_last_result_given_is_the_right_one_where_nothing_is_void() -> None:
     """The first replay is not final, the second one is: both of one batch."""
     rows: list[Row] = [*regular(20, 25, end=60), (60, 20, "a", 7), (61, 25, "a", 9)]
     travel = Travel(TimeTravel(SUMS, "1 ms", EVERY_5, "eager", retract=False))
-    outputs = [output for output in travel.push(*rows) if output.pane == "revised"]
+    outputs = [output for output in travel.push(*rows) if said(output, "pane") == "revised"]
     assert [row for row in told(outputs, "window_start", "sum_value") if row[0] == 20] == [(20, 7, 1), (20, 16, 1)]
-    assert [output.final for output in outputs if 20 in output.rows["window_start"].view(pa.int64()).to_pylist()] == [
+    assert [
+        said(output, "final") for output in outputs if 20 in output.rows["window_start"].view(pa.int64()).to_pylist()
+    ] == [
         False,
         True,
     ]
@@ -103,7 +111,7 @@ def test_a_result_is_final_whatever_the_batch_tells_of_its_key_later() -> None:
     """The key is forgotten and comes back in the batch of its first results: with a hole since ever."""
     travel = Travel(TimeTravel(SUMS, "20 us", EVERY_5))
     outputs = travel.push(*regular(end=50), (60, 1_000, "b", 1), (61, 1_000, "a", 1))
-    final = {start_us: output.final for output in outputs for (start_us, _) in told([output], "window_start")}
+    final = {start_us: said(output, "final") for output in outputs for (start_us, _) in told([output], "window_start")}
     assert [final[start_us] for start_us in (-5, 0, 10, 30)] == [False, True, True, True]
 
 
@@ -122,7 +130,7 @@ def test_a_step_may_give_several_rows_for_a_result() -> None:
     travel = Travel(TimeTravel(Chain(SUMS, Step(parts, columns)), "1 ms", EVERY_5, "eager"))
     outputs = travel.push(*regular(20, end=50), (50, 20, "a", 0), (51, 50, "a", 1))
     assert [row for row in standing(outputs, "window_start", "part") if row[0] == 15] == [(15, 0), (15, 1), (15, 1)]
-    assert {output.pane for output in outputs} == {"on_time"}
+    assert {said(output, "pane") for output in outputs} == {"on_time"}
     outputs += travel.all([(52, 22, "a", 9), (53, 24, "a", 2)])
     assert [row for row in standing(outputs, "window_start", "part") if row[0] == 20] == [(20, 0), (20, 1), (20, 1)]
 

@@ -28,6 +28,7 @@ from latecomer.windows import (
     WindowAggregation,
     WindowFunction,
 )
+from tests.outputs import said
 from tests.unit.travels import COLUMNS, LAYOUT, TIMES, Row, Travel, standing
 
 COUNTS = WindowAggregation(Window("10 us"), (Count(),))
@@ -179,7 +180,7 @@ def test_a_trigger_function_gives_one_time_per_row(function: Callable[..., Any],
 def test_a_trigger_function_may_give_times_of_any_unit(times: Any) -> None:
     asked = Travel(travel(trigger=lambda late: times, bound="1 ms"))
     outputs = [asked.push(*ROWS), *(asked.push((ts_us, ts_us, "b", 1)) for ts_us in (49, 50))]
-    assert [any(output.pane == "revised" for output in each) for each in outputs] == [False, False, True]
+    assert [any(said(output, "pane") == "revised" for output in each) for each in outputs] == [False, False, True]
 
 
 def _reads(*aggregates: AggregateFunction, first: Operator | None = None) -> TimeTravel:

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Output, consolidate
 from latecomer.events import TICK_FIELD, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Lane, Output, consolidate
 from latecomer.progress import Progress
 from latecomer.timetravel import TimeTravel
+from tests.outputs import changes
 
 TIMES = pa.timestamp("us", "UTC")
 LAYOUT = Layout("ts", ("meter",))
@@ -65,8 +66,7 @@ def told(outputs: Iterable[Output], *columns: str) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for output in outputs:
         if output.lane is Lane.RESULTS:
-            changes = [1] * len(output) if output.change is None else output.change.tolist()
-            found += zip(*(_plain(output.rows.column(name)) for name in columns), changes, strict=True)
+            found += zip(*(_plain(output.rows.column(name)) for name in columns), changes(output), strict=True)
     return found
 
 

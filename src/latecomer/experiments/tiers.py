@@ -20,12 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Output, Settings
 from latecomer.disorder.presets import preset
 from latecomer.errors import LatecomerError
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view, take_rows
 from latecomer.experiments.report import Report, Target
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import TIER, Lane, Output, changes_of, plain_results
 from latecomer.progress import Progress
 from latecomer.tiers import Ordered, Tiers
 from latecomer.windows import AggregateFunction, Count, TopK, Window, WindowAggregation
@@ -105,7 +105,7 @@ def _log(name: str, settings: TiersBench) -> tuple[Int64s, Int64s]:
     return int64_view(table["ts"].combine_chunks()), table[table.column_names[-1]].combine_chunks().to_numpy()
 
 
-def _settings(name: str, query: Query, form: str) -> Settings:
+def _settings(name: str, query: Query, form: str) -> Tiers | Ordered:
     latencies, window = LATENCIES[name], Window(WINDOWS[name], WINDOWS[name])
     if form == "advanced":
         return Tiers(latencies, window, query.aggregates)
@@ -119,7 +119,7 @@ def measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) -
     store = ChunkStore()
     machine, progress = settings.build(store, layout), Progress()
     seconds, most_bytes, late = 0.0, 0, 0
-    folded, checksums = [0] * settings.tiers, [0] * settings.tiers
+    folded, checksums = [0] * len(settings.latencies), [0] * len(settings.latencies)
     for tick, batch in enumerate(_batches(query, layout, ts_us, number)):
         started = time.process_time()
         builder = HeaderBuilder(None)
@@ -154,10 +154,14 @@ def _count(outputs: list[Output], folded: list[int], checksums: list[int]) -> in
         if output.lane is Lane.LATE:
             late += len(output)
             continue
-        rows = output.rows if output.change is None else take_rows(output.rows, np.flatnonzero(output.change >= 0))
-        checksums[output.tier - 1] = (checksums[output.tier - 1] + checksum(rows)) % 2**64
-        if "count" in rows.schema.names:
-            folded[output.tier - 1] += int(rows.column("count").to_numpy().sum())
+        rows = take_rows(output.rows, np.flatnonzero(changes_of(output.rows) >= 0))
+        if rows.num_rows == 0:
+            continue
+        place = int(rows.column(TIER)[0].as_py()) - 1  # an output is of one tier
+        answers = plain_results(rows)
+        checksums[place] = (checksums[place] + checksum(answers)) % 2**64
+        if "count" in answers.schema.names:
+            folded[place] += int(answers.column("count").to_numpy().sum())
     return late
 
 

@@ -1,17 +1,20 @@
-"""Reorder: a stream in event-time order, its sorted runs kept in the state store.
+"""Reorder: a stream in event-time order, its sorted runs held in the state store.
 
 What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs that
-are kept (`kept`).
+are held (`runs`).
 
 With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
 their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
+
+The latency may change while the query runs: shortened, it releases at once what has waited long enough; lengthened, it
+holds from now on, and the punctuation stands still until the mark has come so far.
 
 Paper: Impatience (Chandramouli, Goldstein, Li), sections III-D and IV-A2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,15 +22,33 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, refused
+from latecomer.contract import Machine, Settings, check_held, check_max_held
+from latecomer.controls import Control
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, floor_times
+from latecomer.gives import Explained, Gives, Line, Onward, Tally, Verb, own_columns
+from latecomer.outputs import Output, refused, results_of
 from latecomer.progress import Timeline
-from latecomer.runs.stored_runs import StoredRuns
+from latecomer.runs import StoredRuns
 from latecomer.sorter.policy import Late, as_policy, stop_at
 
 ADJUSTED = "adjusted_us"
+LATENCY, LATE = "latency_us", "late"
+_PASSED = "passed_us"
+_SHOWN = {Late.SIDE: "aside", Late.DROP: "dropped", Late.ADJUST: "moved up", Late.RAISE: "stop the query"}
+
+
+def _read_latency(value: Duration) -> int:
+    return duration_us(value, "latency")
+
+
+def _read_policy(value: str) -> str:
+    policy = as_policy(value)
+    if policy is Late.ADJUST:
+        advice = "choose 'side', 'drop' or 'raise'; 'adjust' adds a column, so it needs a new checkpoint"
+        raise InputError(must("late", "keep the columns of a query that has run", value, advice))
+    return str(policy)
 
 
 @dataclass(frozen=True)
@@ -37,7 +58,7 @@ class Reorder(Settings):
     late: what happens to an event that is later still: "side" (the lane `late`), "drop", "adjust" (it is moved to
     the first time that is not too late; a column `adjusted_us` says how far), "raise" (the query stops).
     max_held: the most events one shard may hold; past it the query stops with an error.
-    align_us: rows of a stretch of this length leave together. total: rows keep what a later merge of shards needs.
+    align_us: rows of a stretch of this length leave together. total: the rows of all shards are merged into one order.
     """
 
     latency: Duration
@@ -46,6 +67,11 @@ class Reorder(Settings):
     align_us: int | None = None
     total: bool = False
     name: ClassVar[str] = "reorder"
+    verb: ClassVar[Verb | None] = Verb("reorder(latency=...)", "wait, then give rows in event-time order", orders=True)
+    controls: ClassVar[Mapping[str, Control]] = {
+        "latency": Control(LATENCY, _read_latency, "how long to wait: longer from now on, shorter at once"),
+        "late": Control(LATE, _read_policy, "what becomes of later rows: 'side', 'drop' or 'raise'"),
+    }
 
     def __post_init__(self) -> None:
         duration_us(self.latency, "latency")
@@ -61,14 +87,45 @@ class Reorder(Settings):
         """The latency in microseconds."""
         return duration_us(self.latency, "latency")
 
+    @property
+    def onward(self) -> Onward:
+        return Onward.IN_ORDER
+
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return _Reorder(self, store, layout)
+
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        own, moves = own_columns(columns), self.late == Late.ADJUST
+        if moves:
+            taken = [each.name for each in own if each.name.lower() == ADJUSTED]
+            if taken:
+                advice = f"{self.name} adds a column of that name: rename yours before"
+                raise InputError(must("columns", f"not be named {ADJUSTED}", taken[0], advice))
+            own.append(pa.field(ADJUSTED, pa.int64()))
+        return Gives(
+            pa.schema(own),
+            Explained("the sort", tuple(self._lines()), place="the sort", saves=True),
+            time=layout.time,
+            counters={"runs": Tally.LEVEL},
+            in_one_order=self.total,
+            moves_times=moves,
+        )
+
+    def _lines(self) -> Iterator[Line]:
+        text = f"latency {self.latency}, late rows {_SHOWN[as_policy(self.late)]}"
+        if self.max_held is not None:
+            text += f", at most {self.max_held:,} held in a shard"
+        by_time = "order by {time}" if self.align_us is None else "by window_start, then {time}"
+        yield Line(self.name, text, by_time)
+        if self.total:
+            yield Line("total", "each micro-batch becomes one partition in total order")
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         return int((accepted_ts_us > self.ready(self.punctuation(timeline))).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
-        return timeline.punctuation(self.latency_us)
+        """The last punctuation that follows from the latency in force; the machine's own is never behind it."""
+        return int(timeline.punctuations(timeline.numbers(LATENCY, self.latency_us))[-1])
 
     def ready(self, punctuation_us: int) -> int:
         """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
@@ -76,67 +133,86 @@ class Reorder(Settings):
             return punctuation_us
         return (punctuation_us + 1) // self.align_us * self.align_us - 1
 
-    def added(self) -> dict[str, pa.DataType]:
-        return {ADJUSTED: pa.int64()} if self.late == Late.ADJUST else {}
-
     def describe(self) -> dict[str, object]:
         policy = str(as_policy(self.late))
-        return {"strategy": self.name, "latency_us": self.latency_us, "late": policy, "align_us": self.align_us}
+        return {"strategy": self.name, LATENCY: self.latency_us, LATE: policy, "align_us": self.align_us}
 
 
 class _Reorder(Machine):
     def __init__(self, settings: Reorder, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
-        self._kept = StoredRuns(store, layout)
+        self._runs = StoredRuns(store, layout)
 
-    @property
-    def runs(self) -> int:
-        return len(self._kept)
+    def counters(self) -> dict[str, int]:
+        return {"runs": len(self._runs)}
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        settings = self._settings
-        punctuation_us = timeline.punctuation_before(batch.tick, settings.latency_us)
+        settings, punctuations_us = self._settings, self._punctuations(timeline)
+        punctuation_us = timeline.before(batch.tick, punctuations_us)
         too_late = batch.ts_us <= punctuation_us
         if settings.late == Late.ADJUST:
-            batch = _adjusted(batch, np.where(punctuation_us < FOREVER_US, punctuation_us + 1, batch.ts_us))
+            batch = self._adjusted(batch, np.where(punctuation_us < FOREVER_US, punctuation_us + 1, batch.ts_us))
             too_late &= punctuation_us == FOREVER_US
         if too_late.any():
             yield from self._refuse(batch, too_late, punctuation_us, timeline)
             batch = batch.filter(~too_late)
-        yield from self._release(batch.sorted(), settings.ready(settings.punctuation(timeline)))
+        yield from self._release(batch.sorted(), settings.ready(int(punctuations_us[-1])))
+        if timeline.controlled(LATENCY):
+            self.store.notes[_PASSED] = int(punctuations_us[-1])
         check_held(self.held, settings.max_held)
 
     def finish(self) -> Iterator[Output]:
         yield from self._release(None, FOREVER_US)
 
+    def punctuation(self, timeline: Timeline) -> int:
+        return int(self._punctuations(timeline)[-1])
+
+    def passed(self, timeline: Timeline) -> Int64s:
+        punctuations_us = self._punctuations(timeline).tolist()
+        return np.array([self._settings.ready(each) for each in punctuations_us], dtype=np.int64)
+
+    def _punctuations(self, timeline: Timeline) -> Int64s:
+        """The punctuation after each tick: it never goes back, also where the latency becomes longer."""
+        settings = self._settings
+        if not timeline.controlled(LATENCY):
+            return timeline.punctuations(settings.latency_us)
+        wanted_us = timeline.punctuations(timeline.numbers(LATENCY, settings.latency_us))
+        passed_us = self.store.notes.get(_PASSED, NEVER_US)
+        return np.maximum(np.maximum.accumulate(wanted_us), passed_us)
+
     def _refuse(
         self, batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline: Timeline
     ) -> Iterator[Output]:
-        """What happens to events that came too late."""
-        policy = self._settings.late
-        if policy == Late.RAISE:
-            first = int(np.flatnonzero(too_late)[0])
-            raise stop_at(int(too_late.sum()), int(batch.ts_us[first]))
-        if policy == Late.DROP:
-            self.dropped += int(too_late.sum())
-            return
-        yield from refused(batch.without(ADJUSTED), too_late, punctuation_us, timeline)
+        """What happens to events that came too late, by the policy in force in their ticks."""
+        for policy, ticks in timeline.texts_at(LATE, self._settings.late, batch.tick):
+            chosen = too_late & ticks
+            if not chosen.any():
+                continue
+            if policy == Late.RAISE:
+                first = int(np.flatnonzero(chosen)[0])
+                raise stop_at(int(chosen.sum()), int(batch.ts_us[first]))
+            if policy == Late.DROP:
+                self.dropped += int(chosen.sum())
+            else:
+                yield from refused(batch.without(ADJUSTED), chosen, punctuation_us, timeline)
 
     def _release(self, arrived: EventBatch | None, ready_us: int) -> Iterator[Output]:
-        leaving = self._kept.release(arrived, ready_us)
+        leaving = self._runs.release(arrived, ready_us)
         if leaving is not None:
-            yield self._output(leaving)
+            yield results_of(leaving)
 
-    def _output(self, batch: EventBatch) -> Output:
-        return Output(Lane.RESULTS, batch.rows if self._settings.total else batch.user_rows)
+    def _adjusted(self, batch: EventBatch, earliest_us: Int64s) -> EventBatch:
+        """Events moved to the first time that is not too late, with a column that says how far; windows follow."""
+        moved_us = np.maximum(batch.ts_us, earliest_us)
+        far = pa.array(moved_us - batch.ts_us)
+        rows = _with_times(batch.rows, batch.layout.time, moved_us)
+        if batch.layout.window is not None and self._settings.align_us is not None:
+            rows = _with_times(rows, batch.layout.window, floor_times(moved_us, self._settings.align_us))
+        return EventBatch(rows.append_column(ADJUSTED, far), batch.layout)
 
 
-def _adjusted(batch: EventBatch, earliest_us: Int64s) -> EventBatch:
-    """Events moved to the first time that is not too late, with a column that says how far."""
-    moved_us = np.maximum(batch.ts_us, earliest_us)
-    far = pa.array(moved_us - batch.ts_us)
-    place = batch.rows.schema.get_field_index(batch.layout.time)
-    field = batch.rows.schema.field(place)
-    rows = batch.rows.set_column(place, field, pa.array(moved_us).view(field.type))
-    return EventBatch(rows.append_column(ADJUSTED, far), batch.layout)
+def _with_times(rows: pa.RecordBatch, name: str, times_us: Int64s) -> pa.RecordBatch:
+    place = rows.schema.get_field_index(name)
+    field = rows.schema.field(place)
+    return rows.set_column(place, field, pa.array(times_us).view(field.type))

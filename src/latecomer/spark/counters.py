@@ -1,8 +1,14 @@
-"""The counters of a query: how many rows went through which door, in Spark's own progress events."""
+"""The counters of a query: how many rows went through which door, in Spark's own progress events.
+
+A query of several stages has each stage's counters too, under `<stage>.<name>`. The plain names then mean the whole
+query: rows come in and are filtered, quarantined and accepted in the first stage, results are given by the last;
+`late`, `dropped` and what is held are those of all stages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,26 +16,59 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from latecomer.events import FOREVER_US, NEVER_US
-from latecomer.spark.frames import COUNTERS, LARGEST, SUMMED
+from latecomer.gives import Tally
+from latecomer.spark.packed import counters_of, nothing_counted
 
 METRIC = "latecomer"
+_OF_LAST = ("given", "punctuation_us")
+_OF_ALL = ("late", "dropped", "held")
 
 
-def counter_columns(names: Iterable[str] = COUNTERS) -> list[Column]:
-    """The aggregates that turn packed rows into these counters."""
-    return [F.expr(_aggregate(name)) for name in names]
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a query's stages, by their names: those that every stage has, and its strategy's own."""
 
+    stages: Mapping[str, Mapping[str, Tally]]
 
-def _aggregate(name: str) -> str:
-    if name in LARGEST:
-        return f"coalesce(max({name}), {NEVER_US}L) AS {name}"
-    return f"coalesce(sum({name}), 0L) AS {name}"
+    @property
+    def packed(self) -> dict[str, Tally]:
+        """What packed rows have columns for."""
+        return {name: tally for own in self.stages.values() for name, tally in counters_of(own).items()}
 
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """All counters that the query shows, and how each is put together."""
+        found = dict(counters_of({name: tally for own in self.stages.values() for name, tally in own.items()}))
+        if len(self.stages) > 1:
+            for stage, own in self.stages.items():
+                found.update({f"{stage}.{name}": tally for name, tally in counters_of(own).items()})
+        return found
 
-def observed(packed: DataFrame) -> DataFrame:
-    """Let the counters ride along."""
-    first, *rest = counter_columns()
-    return packed.observe(METRIC, first, *rest)
+    def columns(self, names: Sequence[str] | None = None) -> list[Column]:
+        """The aggregates that turn packed rows into counters, all or some."""
+        chosen = self.tallies if names is None else {name: self.tallies[name] for name in names}
+        return [F.expr(self._aggregate(name, tally)) for name, tally in chosen.items()]
+
+    def observed(self, packed: DataFrame) -> DataFrame:
+        """Let the counters ride along."""
+        first, *rest = self.columns()
+        return packed.observe(METRIC, first, *rest)
+
+    def _aggregate(self, name: str, tally: Tally) -> str:
+        stage, _, plain = name.rpartition(".")
+        function = {Tally.LARGEST: "max", Tally.LEAST: "min"}.get(tally, "sum")
+        number, nothing = self._only_of(stage, plain), f"{nothing_counted(tally)}L"
+        counted = plain if number is None else f"if(stage = {number}, {plain}, {nothing})"
+        return f"coalesce({function}({counted}), {nothing}) AS `{name}`"
+
+    def _only_of(self, stage: str, name: str) -> int | None:
+        """The number of the stage that a counter is of; None for all."""
+        if stage:
+            return list(self.stages).index(stage)
+        own = any(name in counters for counters in self.stages.values())
+        if len(self.stages) == 1 or own or name in _OF_ALL:
+            return None
+        return len(self.stages) - 1 if name in _OF_LAST else 0
 
 
 def read_counters(progress: Any) -> dict[str, int] | None:
@@ -44,7 +83,7 @@ def read_counters(progress: Any) -> dict[str, int] | None:
     if "schema" in values:
         names = [column["name"] for column in values["schema"]["fields"]]
         values = dict(zip(names, values["values"], strict=True))
-    return {name: int(values[name]) for name in COUNTERS}
+    return {name: int(value) for name, value in values.items()}
 
 
 def final_through(progress: Any) -> datetime | None:
@@ -61,17 +100,26 @@ def final_through(progress: Any) -> datetime | None:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=counters["punctuation_us"])
 
 
-def total(counters: list[dict[str, int]]) -> dict[str, int]:
-    """The counters of several batches together; what is held and the progress are those of the last."""
-    if not counters:
-        return dict.fromkeys(COUNTERS, 0)
-    together = {name: sum(batch[name] for batch in counters) for name in SUMMED}
-    together.update({name: counters[-1][name] for name in ("held", "runs")})
-    together.update({name: counters[-1][name] for name in LARGEST})
-    return together
+def total(batches: Sequence[Mapping[str, int]], tallies: Mapping[str, Tally] | None = None) -> dict[str, int]:
+    """The counters of several batches together; what is held and the progress are those of the last.
+
+    tallies: how each is put together, where strategies have counters of their own.
+    """
+    known = {**counters_of({"runs": Tally.LEVEL}), **(tallies or {})}
+    if not batches:
+        return dict.fromkeys(known, 0)
+    found = {}
+    for name, last in batches[-1].items():
+        over = _OVER_BATCHES.get(known.get(name) or known.get(name.rpartition(".")[2], Tally.LEVEL))
+        found[name] = last if over is None else over(batch[name] for batch in batches)
+    return found
+
+
+_OVER_BATCHES: dict[Tally, Callable[[Iterable[int]], int]] = {Tally.SUM: sum, Tally.LARGEST: max, Tally.LEAST: min}
 
 
 def unaccounted(counters: Mapping[str, int]) -> int:
     """Rows seen that left through no door: always 0."""
+    first = next((name.removesuffix("seen") for name in counters if name.endswith(".seen")), "")
     doors = ("filtered", "quarantined", "late", "dropped", "accepted")
-    return counters["seen"] - sum(counters[door] for door in doors)
+    return counters["seen"] - sum(counters[first + door] for door in doors)

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
-from latecomer.events import CARRIED_PREFIX, ORDER, SOURCE, TIME
-from latecomer.spark.explain import Step
-from latecomer.spark.pack import END, KEEP, SHARD, STAMP
+from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, Layout
+from latecomer.gives import Gives, Line
+from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
 from latecomer.windows import SessionWindow, Window
 
@@ -35,6 +37,7 @@ class Roles:
     arrival: str | None
     order: tuple[str, ...]
     end: str | None
+    change: str | None = None
     types: dict[str, str] = field(default_factory=dict)
 
 
@@ -71,7 +74,49 @@ class Declared:
     intact: frozenset[str]
     filtered: bool = False
     window: Window | SessionWindow | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Line, ...] = ()
+
+    @property
+    def windowed(self) -> bool:
+        """Whether events have a column with the start of their window."""
+        return isinstance(self.window, Window)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A strategy of a query: its settings, the roles and columns of its events, the user's among them, what it gives.
+
+    steps: what was done to its events before, for `explain`.
+    """
+
+    name: str
+    settings: Settings
+    layout: Layout
+    columns: pa.Schema
+    user: T.StructType
+    gives: Gives
+    steps: tuple[Line, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether its events, and so its results, may be retractions."""
+        return EVENT_CHANGE in self.columns.names
+
+
+@dataclass(frozen=True)
+class Further:
+    """The results of one stage as the events of another, by a key of their own."""
+
+    root: Declared
+    stages: tuple[Stage, ...]
+    key: tuple[str, ...]
+    window: Window | SessionWindow | None = None
+    steps: tuple[Line, ...] = ()
+
+    @property
+    def windowed(self) -> bool:
+        """Windows of a further stage add no column."""
+        return False
 
 
 def names_of(value: Names | None, role: str) -> tuple[str, ...]:
@@ -88,7 +133,13 @@ def names_of(value: Names | None, role: str) -> tuple[str, ...]:
 
 def checked(schema: T.StructType, roles: Roles) -> Roles:
     """Check the columns that play a role; gives the roles with their types."""
-    single = {"time": roles.time, "source": roles.source, "arrival": roles.arrival, "end": roles.end}
+    single = {
+        "time": roles.time,
+        "source": roles.source,
+        "arrival": roles.arrival,
+        "end": roles.end,
+        "change": roles.change,
+    }
     for role, column in single.items():
         if not isinstance(column, str) and (column is not None or role == "time"):
             raise InputError(must(f"{role}=", "be the name of a column", column, "give it as text"))
@@ -102,6 +153,9 @@ def checked(schema: T.StructType, roles: Roles) -> Roles:
     if roles.end is not None and not isinstance(schema[roles.end].dataType, T.BooleanType):
         got = schema[roles.end].dataType.simpleString()
         raise InputError(must("end=", "be a boolean column", got, "compare it with something"))
+    if roles.change is not None and not isinstance(schema[roles.change].dataType, T.IntegralType):
+        got = schema[roles.change].dataType.simpleString()
+        raise InputError(must("change=", "be a column of whole numbers, +1 and -1", got, "cast it before"))
     if roles.source is not None:
         check_source(schema, roles.source)
     used = [*roles.key, *roles.order, *(column for column in single.values() if column is not None)]
@@ -141,6 +195,8 @@ def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
         carried[STAMP] = F.localtimestamp() if wall else F.current_timestamp()
     if roles.end is not None:
         carried[END] = F.col(quoted(roles.end))
+    if roles.change is not None:
+        carried[CHANGED] = F.col(quoted(roles.change))
     # The shard's number is known only later; its hash is carried as the key's columns are.
     carried[SHARD] = F.xxhash64(*[F.col(quoted(name)) for name in roles.key or (roles.time,)])
     return df.withColumns(carried)

@@ -16,22 +16,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.basic import PassThrough
-from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
-from latecomer.reorder import Reorder
+from latecomer.gives import Line
 from latecomer.spark.align import window_start
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
-from latecomer.spark.explain import Step, columns_text, events_text, window_step
+from latecomer.spark.explain import columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
-from latecomer.spark.planner import Planner
-from latecomer.spark.questions import AggregateQuery, App, InOrder
+from latecomer.spark.questions import Strategies
 from latecomer.spark.refusals import refusal
-from latecomer.spark.result import Result
 from latecomer.spark.shards import check_shards
-from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window
+from latecomer.windows import WINDOW_START, SessionWindow, Window
 
 
 def disordered(
@@ -43,6 +39,7 @@ def disordered(
     arrival: str | None = None,
     order: Names | None = None,
     end: str | None = None,
+    change: str | None = None,
     tick: Duration = "100 ms",
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
@@ -57,6 +54,7 @@ def disordered(
     source: who sent the row. arrival: when it came; without it, all rows of a micro-batch come at once.
     order: columns that break ties, such as Kafka's partition and offset.
     end: a boolean column; a row where it is true is no event but says that its source has ended.
+    change: a column of +1 and -1; -1 retracts an event given before, for strategies that take retractions.
     tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
     max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
@@ -64,7 +62,7 @@ def disordered(
     """
     if not isinstance(df, DataFrame):
         raise InputError(must("disordered", "be given a DataFrame", type(df).__name__, "e.g. spark.readStream..."))
-    roles = Roles(time, names_of(key, "key"), source, arrival, names_of(order, "order"), end)
+    roles = Roles(time, names_of(key, "key"), source, arrival, names_of(order, "order"), end, change)
     roles = checked(df.schema, roles)
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
     if shards is not None:
@@ -74,11 +72,10 @@ def disordered(
 
 
 @dataclass(frozen=True)
-class Events(InOrder):
+class Events(Strategies):
     """A stream of events out of order, with the order-insensitive steps taken so far."""
 
     _declared: Declared
-    _operator = None
 
     @property
     def columns(self) -> list[str]:
@@ -89,7 +86,7 @@ class Events(InOrder):
         """Keep rows for which the condition is true; the others still move time on."""
         wanted = F.expr(condition) if isinstance(condition, str) else condition
         kept = F.col(KEEP) & F.coalesce(self._guarded(wanted), F.lit(False))
-        step = Step("where", self._shown(condition))
+        step = Line("where", self._shown(condition))
         return self._after(step, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
 
     def select(self, *columns: str | Column) -> Events:
@@ -100,7 +97,7 @@ class Events(InOrder):
         selected = df.select(*chosen, *[name for name in df.columns if name.startswith(CARRIED_PREFIX)])
         intact = frozenset(name for name in self._declared.intact if quoted(name) in plain)
         names = users(selected)
-        step = Step("select", ", ".join(names), f"{len(names)} of {columns_text(len(self._declared.columns))}")
+        step = Line("select", ", ".join(names), f"{len(names)} of {columns_text(len(self._declared.columns))}")
         return self._after(step, df=selected, intact=intact, columns=names)
 
     def with_columns(self, **columns: str | Column) -> Events:
@@ -111,7 +108,7 @@ class Events(InOrder):
         df = self._declared.df.withColumns(computed)
         replaced = {name.lower() for name in columns}  # Spark replaces a column whatever its case
         intact = frozenset(name for name in self._declared.intact if name.lower() not in replaced)
-        step = Step("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
+        step = Line("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
         return self._after(step, df=df, intact=intact, columns=users(df))
 
     def tumbling(self, size: Duration) -> Events:
@@ -135,46 +132,7 @@ class Events(InOrder):
     def session(self, gap: Duration) -> Events:
         """Windows of one key that last until no event comes for `gap`; to be asked with `aggregate`."""
         self._check_no_window("session")
-        return self._after(Step("session", f"until nothing comes for {gap}"), window=SessionWindow(gap))
-
-    def pass_through(self) -> Result:
-        """Give every event as it comes."""
-        return self.apply(PassThrough())
-
-    def reorder(
-        self, latency: Duration, *, late: str = "side", total: bool = False, max_held: int | None = None
-    ) -> Result:
-        """Give events in event-time order, each when `latency` has passed; the Impatience sort.
-
-        Rows are in order within each output partition; every row of a micro-batch lies after the punctuation of
-        the one before. With `total`, each micro-batch comes as one partition, in order as a whole.
-        late: what becomes of rows later than the latency: to the lane `late` ("side"), gone ("drop"), moved up to
-        the earliest time that is still open ("adjust", with `adjusted_us`), or the query stops ("raise").
-        max_held: the most events one shard may hold; past it the query stops with an error.
-        """
-        window = self._declared.window
-        align_us = window.advance_us if isinstance(window, Window) else None
-        return self.apply(Reorder(latency, late, max_held, align_us, total))
-
-    def aggregate(self, *aggregates: AggregateFunction) -> AggregateQuery:
-        """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
-        window = self._declared.window
-        if window is None:
-            advice = "call .tumbling(size), .hopping(size, advance) or .session(gap) before"
-            raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
-        return AggregateQuery(self._declared, window, aggregates)
-
-    def app(self, operator: Operator) -> App:
-        """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
-        if not isinstance(operator, Operator):
-            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Pattern(...), ...)"))
-        return App(self._declared, operator)
-
-    def apply(self, settings: Settings) -> Result:
-        """Run any strategy."""
-        if not isinstance(settings, Settings):
-            raise InputError(must("apply", "be given a strategy's Settings", settings, "e.g. Reorder('1 minute')"))
-        return Planner(self._declared, settings).result()
+        return self._after(Line("session", f"until nothing comes for {gap}"), window=SessionWindow(gap))
 
     def explain(self) -> None:
         """Print the steps taken so far and the strategies there are."""
@@ -187,12 +145,15 @@ class Events(InOrder):
     if not TYPE_CHECKING:  # so that a type checker refuses these calls too
 
         def __getattr__(self, name: str) -> Any:
-            raise refusal(name)
+            found = None if name.startswith("_") else self._strategy(name)
+            if found is None:
+                raise refusal(name)
+            return found
 
-    def _after(self, step: Step, **changes: Any) -> Events:
+    def _after(self, step: Line, **changes: Any) -> Events:
         return Events(replace(self._declared, steps=(*self._declared.steps, step), **changes))
 
-    def _aligned(self, size: Duration, advance: Duration, step: Step) -> Events:
+    def _aligned(self, size: Duration, advance: Duration, step: Line) -> Events:
         """Add the start of the window, from the time the stream was declared with."""
         found, declared = Window(size, advance), self._declared
         self._check_no_window(step.word)

@@ -5,49 +5,35 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from latecomer import windows
-from latecomer.basic import PassThrough
-from latecomer.contract import Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.reorder import Reorder
+from latecomer.gives import Gives, Line, Tally
 from latecomer.spark.counters import read_counters, total
-from latecomer.spark.frames import LANES, ROWS_OF
-from latecomer.spark.refusals import STEPS, STRATEGIES
-from latecomer.tiers import Ordered, Tiers
-from latecomer.timetravel import Enumerator, Holes, Period, TimeTravel
-from latecomer.windows import WINDOW_START, Chain, Operator, SessionWindow, Window, WindowAggregation
+from latecomer.spark.packed import LANE_COUNTERS, LANES
+from latecomer.spark.refusals import STEPS, strategies
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
 WINDOWS = ("tumbling", "hopping", "session")
-_LATE = {"side": "aside", "drop": "dropped", "adjust": "moved up", "raise": "stop the query"}
 
 Measured = StreamingQuery | Mapping[str, Any] | None
 
 
-class Step(NamedTuple):
-    """Something done to the stream: the call, its arguments as text, what it does to the sort."""
-
-    word: str
-    text: str
-    effect: str = ""
-
-
 @dataclass(frozen=True)
 class Story:
-    """What happened to a stream up to its strategy; `moved` are the columns that go through it."""
+    """What happened to a stream up to a stage; `moved` are the columns that go through it."""
 
+    name: str
     read: T.StructType
     time: str
-    steps: tuple[Step, ...]
+    steps: tuple[Line, ...]
     moved: tuple[T.StructField, ...]
-    settings: Settings
+    gives: Gives
 
 
 def columns_text(count: int) -> str:
@@ -55,41 +41,52 @@ def columns_text(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 
-def window_step(word: str, size: Duration, advance: Duration | None = None) -> Step:
+def window_step(word: str, size: Duration, advance: Duration | None = None) -> Line:
     """The step of a window."""
-    return Step(word, str(size) if advance is None else f"{size}, every {advance}", "adds window_start")
+    return Line(word, str(size) if advance is None else f"{size}, every {advance}", "adds window_start")
 
 
-def events_text(read: T.StructType, steps: tuple[Step, ...]) -> str:
+def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:
     """The story of events for which no strategy is chosen yet."""
     lines = [*_read(read), *_section("steps so far", steps)]
     lines += ["no sort yet: nothing is sorted before you choose a strategy"]
-    lines += [f"  .{call:<25}  {what}" for call, what in STRATEGIES.items()]
+    lines += [f"  .{call:<25}  {what}" for call, what in strategies().items()]
     return "\n".join(lines)
 
 
-def result_text(story: Story, counters: Measured = None) -> str:
-    """The story of a result; with counters, what was measured too."""
-    measured = _measured(counters)
-    lines = _read(story.read)
-    if isinstance(story.settings, Reorder):
-        lines += _section("before the sort", story.steps) + _section("the sort", _sort(story, story.settings))
-        lines += ["after the sort", *_lanes(story.settings, measured)]
+def result_text(stories: Sequence[Story], measured: Mapping[str, int] | None = None) -> str:
+    """The story of a result, stage by stage; with counters, what was measured too."""
+    several, lines = len(stories) > 1, _read(stories[0].read)
+    for number, story in enumerate(stories):
+        own = _of_stage(measured, story.name) if several else measured
+        if several:
+            lines.append(f"stage {number + 1}: {story.name}")
+        lines += _stage_lines(story, own, last=number + 1 == len(stories))
+    return "\n".join(lines)
+
+
+def _of_stage(measured: Mapping[str, int] | None, stage: str) -> dict[str, int] | None:
+    prefix = f"{stage}."
+    found = {name.removeprefix(prefix): n for name, n in (measured or {}).items() if name.startswith(prefix)}
+    return found or None
+
+
+def _stage_lines(story: Story, measured: Mapping[str, int] | None, *, last: bool) -> list[str]:
+    said = story.gives.explained
+    steps = [step for step in story.steps if step.word not in WINDOWS or not said.own_windows]
+    own = [line._replace(effect=line.effect.replace("{time}", story.time)) for line in said.lines]
+    lines = _section(f"before {said.place}", steps) + _section(said.heading, own)
+    lines += [f"after {said.place}", *_lanes(story.gives, measured, last=last)]
+    if said.saves:
         lines += _section("saved", _saved(story, measured))
-    else:
-        heading = _HEADINGS.get(type(story.settings), "the strategy")
-        own = isinstance(story.settings, Tiers | TimeTravel)  # windows of their own
-        steps = [step for step in story.steps if step.word not in WINDOWS or not own]
-        lines += _section("before it", steps) + _section(heading, _strategy(story.settings))
-        lines += ["after it", *_lanes(story.settings, measured)]
-    return "\n".join(lines)
+    return lines
 
 
 def _read(read: T.StructType) -> list[str]:
     return ["read", *_lines(None, ", ".join(read.names), columns_text(len(read.names)))]
 
 
-def _section(heading: str, steps: Iterable[Step]) -> list[str]:
+def _section(heading: str, steps: Iterable[Line]) -> list[str]:
     rows = [line for step in steps for line in _lines(*step)]
     return [heading, *(rows or ["  nothing"])]
 
@@ -106,121 +103,44 @@ def _lines(word: str | None, text: str, effect: str = "") -> list[str]:
     return [f"{a}{b:<{room}}  {c}".rstrip() for a, b, c in zip(left, middle, right, strict=False)]
 
 
-def _strategy(settings: Settings) -> Iterator[Step]:
-    if isinstance(settings, Tiers):
-        yield Step("tiers", _latencies(settings.latencies), "holds partial results")
-        yield Step("windows", _window(settings.window))
-        yield Step("results", ", ".join(aggregate.name for aggregate in settings.aggregates))
-    elif isinstance(settings, Ordered):
-        holds = "holds events" if settings.partial is None else "holds partial results"
-        yield Step("tiers", _latencies(settings.latencies), holds)
-        if settings.partial is not None:
-            yield Step("functions", "partial on what a tier adds, merge with the tiers before")
-        if settings.operator is not None:
-            yield from _runs(settings.operator, "on every tier, in order")
-    elif isinstance(settings, TimeTravel):
-        yield from _runs(settings.operator, "live, and as a replica for replays")
-        yield Step("repairs", f"rows up to {settings.bound} late, {_holes(settings.holes)}", "holds what is near holes")
-        trigger = settings.trigger if isinstance(settings.trigger, str) else "when your function says"
-        yield Step("replays", f"{trigger}, in shifted time" if settings.shifted else trigger)
-    else:
-        yield _any_strategy(settings)
-
-
-_HEADINGS: dict[type[Settings], str] = {
-    PassThrough: "no sort",
-    Tiers: "no sort: partial results are folded as they come",
-    Ordered: "a sort per tier",
-    TimeTravel: "no sort: results at once, repaired by replays",
-}
-
-
-def _runs(operator: Operator, effect: str) -> Iterator[Step]:
-    """The parts of an application, one after the other."""
-    first, *others = operator.operators if isinstance(operator, Chain) else (operator,)
-    yield Step("runs", _operator(first), effect)
-    for other in others:
-        yield Step("then", _operator(other))
-
-
-def _operator(operator: Operator) -> str:
-    if isinstance(operator, WindowAggregation):
-        names = ", ".join(aggregate.name for aggregate in operator.aggregates)
-        return f"{names} over {_window(operator.window)}"
-    return operator.name if isinstance(operator, windows.Step) else type(operator).__name__
-
-
-def _holes(holes: Holes) -> str:
-    if isinstance(holes, Period):
-        return f"where one is missing every {holes.every}"
-    return f"where {holes.column} jumps" if isinstance(holes, Enumerator) else "where your function sees a hole"
-
-
-def _latencies(latencies: Sequence[Duration]) -> str:
-    return ", ".join(str(latency) for latency in latencies)
-
-
-def _window(window: Window | SessionWindow) -> str:
-    if isinstance(window, SessionWindow):
-        return f"sessions until nothing comes for {window.gap}"
-    return str(window.size) if window.slices == 1 else f"{window.size}, every {window.advance}"
-
-
-def _any_strategy(settings: Settings) -> Step:
-    told = {name: value for name, value in settings.describe().items() if name != "strategy" and value is not None}
-    text = ", ".join(f"{name} {value}" for name, value in told.items())
-    return Step(settings.name, text or STRATEGIES.get(f"{settings.name}()", ""))
-
-
-def _sort(story: Story, settings: Reorder) -> Iterator[Step]:
-    text = f"latency {settings.latency}, late rows {_LATE.get(settings.late, settings.late)}"
-    if settings.max_held is not None:
-        text += f", at most {settings.max_held:,} held in a shard"
-    order = f"order by {story.time}" if settings.align_us is None else f"by {WINDOW_START}, then {story.time}"
-    yield Step(settings.name, text, order)
-    if settings.total:
-        yield Step("total", "each micro-batch becomes one partition in total order")
-
-
-def _lanes(settings: Settings, measured: Mapping[str, int] | None) -> list[str]:
-    counted = list(LANES) if measured is None else [f"{lane}: {measured[ROWS_OF[lane]]:,}" for lane in LANES]
+def _lanes(gives: Gives, measured: Mapping[str, int] | None, *, last: bool) -> list[str]:
+    counted = list(LANES) if measured is None else [f"{lane}: {measured[LANE_COUNTERS[lane]]:,}" for lane in LANES]
     lines = ["  " + (", " if measured is None else "   ").join(counted)]
-    if settings.revises:
-        tiers = [f"tier_{number}" for number in range(1, settings.tiers + 1)]
-        lines += _lines(None, ", ".join([*tiers, "changes"]), "other sinks of .start")
+    if gives.views and last:
+        lines += _lines(None, ", ".join(gives.views), "other sinks of .start")
     return lines
 
 
-def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
+def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Line]:
     facts = [*_rows(story, measured), *_columns(story, measured)]
-    yield from facts or [Step("nothing", f"{STEPS[0]}, {STEPS[1]} or {STEPS[3]} before the sort make it cheaper")]
+    yield from facts or [Line("nothing", f"{STEPS[0]}, {STEPS[1]} or {STEPS[3]} before the sort make it cheaper")]
     if measured is not None:
         runs = f" in {_counted(measured['runs'], 'sorted run')}" if measured.get("runs") else ""
-        yield Step("sorted", f"{_counted(measured['accepted'], 'row')}; {measured['held']:,} held now{runs}")
+        yield Line("sorted", f"{_counted(measured['accepted'], 'row')}; {measured['held']:,} held now{runs}")
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _rows(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
+def _rows(story: Story, measured: Mapping[str, int] | None) -> Iterator[Line]:
     if measured is not None:
         seen, filtered = measured["seen"], measured["filtered"]
-        yield Step("rows", f"{filtered:,} of {seen:,} ({100 * filtered / max(1, seen):.1f} %) filtered before the sort")
+        yield Line("rows", f"{filtered:,} of {seen:,} ({100 * filtered / max(1, seen):.1f} %) filtered before the sort")
     elif any(step.word == "where" for step in story.steps):
-        yield Step("rows", "those that fail a where are neither sorted nor held")
+        yield Line("rows", "those that fail a where are neither sorted nor held")
 
 
-def _columns(story: Story, measured: Mapping[str, int] | None) -> Iterator[Step]:
+def _columns(story: Story, measured: Mapping[str, int] | None) -> Iterator[Line]:
     """Columns that need not move, and those that must in addition."""
     read, moved = list(story.read.fields), list(story.moved)
     behind, added = _without(read, moved), _without(moved, read)
     if behind:
         stays = "stays" if len(behind) == 1 else "stay"
         less = f", {_size(_bytes(behind) * measured['accepted'])} in all" if measured is not None else ""
-        yield Step("columns", f"{_names(behind)} {stays} behind: {_width(behind)}{less}")
+        yield Line("columns", f"{_names(behind)} {stays} behind: {_width(behind)}{less}")
     if added:
-        yield Step("" if behind else "columns", f"{_names(added)} must move too: {_width(added)} more")
+        yield Line("" if behind else "columns", f"{_names(added)} must move too: {_width(added)} more")
 
 
 def _without(fields: list[T.StructField], others: list[T.StructField]) -> list[T.StructField]:
@@ -265,7 +185,7 @@ def _size(count: int) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
 
 
-def _measured(counters: Measured) -> Mapping[str, int] | None:
+def measured(counters: Measured, tallies: Mapping[str, Tally]) -> Mapping[str, int] | None:
     """The counters in what the user gave: a query, a progress event, or counters."""
     if counters is None:
         return None
@@ -277,6 +197,6 @@ def _measured(counters: Measured) -> Mapping[str, int] | None:
     elif hasattr(counters, "recentProgress"):  # a query, classic or over Connect
         batches = [read_counters(event) for event in counters.recentProgress]
         found = [batch for batch in batches if batch is not None]
-        return total(found) if found else None
+        return total(found, tallies) if found else None
     advice = "give a StreamingQuery, its lastProgress, or what .write gave"
     raise InputError(must("explain", "be given counters", type(counters).__name__, advice))

@@ -1,17 +1,16 @@
-"""Hold: what happens in a shard. It gathers the shard's frames, lets the machine act and keeps its state.
+"""Hold: what happens in a shard of a stage. It gathers the shard's frames, lets the machine act and keeps its state.
 
 Invariants
-1. Nothing happens before all frames of the micro-batch are read: blobs are put in order and headers merged first.
-2. Only state that changed is written, to one MapState: the machine's chunks, and everything small in one more entry.
-3. State of another format or of other settings is refused, never reinterpreted.
+1. Nothing happens before all frames of the micro-batch are read: blobs are put in order and progress merged first.
+2. Only state that changed is written.
+3. A stage after another does not open ticks anew: its rows come with the ticks and the progress of the one before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,190 +18,138 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import (
-    batch_from_bytes,
-    batch_to_bytes,
-    bytes_to_text,
-    cuts,
-    rows_from_bytes,
-    rows_to_bytes,
-    text_to_bytes,
-)
-from latecomer.contract import CHANGE, PANE, Lane, Machine, Output, Settings
-from latecomer.errors import StateError, must
-from latecomer.events import NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
-from latecomer.headers import Header
+from latecomer.codec import widened
+from latecomer.contract import Machine, Settings
+from latecomer.controls import of_stage
+from latecomer.events import TICK, TICK_FIELD, EventBatch, Layout, concat_rows
+from latecomer.gives import Onward, Tally, View
+from latecomer.outputs import Lane, Output
 from latecomer.progress import Progress, Timeline
-from latecomer.spark.frames import BLOB_BYTES, COUNTERS, COUNTS_LANE, GROUP_BYTES, LARGEST, Kind
-
-FORMAT_VERSION = 3
-SMALL = (0, -1)  # the key of what is small: numbers of chunks are not negative
+from latecomer.spark.frames import Frame, Kind, Received, read_frames
+from latecomer.spark.onward import NextStage, Sender
+from latecomer.spark.packed import Packer
+from latecomer.spark.state import ShardState
 
 
 @dataclass(frozen=True)
 class HoldPlan:
-    """What a shard must know.
+    """What a shard of a stage must know.
 
-    `stamped`: the user has an arrival column. `finishing`: in batch, where the stream is over after its one batch.
+    stage: its number, from zero. counters: of all stages. columns: of the rows that come from the stage before.
+    senders: how many shards that has. carried: results keep what is carried for us. stamped: the user has an arrival
+    column. finishing: in batch, where the stream is over after its one batch. onward: the stage that takes the results,
+    if there is one.
     """
 
     settings: Settings
     layout: Layout
-    idle_ticks: int | None
     fingerprint: str
-    stamped: bool
-    finishing: bool
-
-
-@dataclass
-class _Frames:
-    """All that came for a shard in one micro-batch."""
-
-    headers: list[Header]
-    events: list[pa.RecordBatch]
-    quarantine: list[tuple[int, bytes]]
-    counts: Counter[Kind]
+    counters: Mapping[str, Tally]
+    views: tuple[View, ...] = (View(),)
+    idle_ticks: int | None = None
+    stage: int = 0
+    columns: pa.Schema | None = None
+    senders: int | None = None
+    carried: bool = False
+    stamped: bool = False
+    finishing: bool = False
+    onward: NextStage | None = None
 
 
 class Shard:
-    """A machine at work on one shard's micro-batch."""
+    """A machine at work on one shard's micro-batch; `key` is what Spark groups the shard's frames by."""
 
-    def __init__(self, plan: HoldPlan, state: MapState) -> None:
-        self._plan = plan
-        self._state = state
+    def __init__(self, plan: HoldPlan, state: MapState, key: int) -> None:
+        self._plan, self._key = plan, key
+        self._state = ShardState(state, plan.fingerprint)
+        self._frame = None if plan.onward is None else Frame(key, key, -1, int(Kind.FINISHED), 0, None)
+        self._packer = Packer(plan.stage, plan.counters, plan.views, plan.carried, self._frame)
 
     def run(self, rows: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Take in the frames of one micro-batch; gives packed rows."""
-        frames = _read_frames(rows)
-        progress, store = self._load()
-        before = progress
-        progress, timeline = progress.advance(frames.headers, self._plan.idle_ticks)
-        machine = self._plan.settings.build(store, self._plan.layout)
-        counters: Counter[str] = Counter()
-        for count, blob in frames.quarantine:
+        """Take in the frames of one micro-batch; gives packed rows, or frames for the next stage."""
+        plan, counters = self._plan, Counter[str]()
+        came = read_frames(rows, plan.senders)
+        before, store = (Progress(), ChunkStore()) if plan.finishing else self._state.load()
+        progress, timeline = self._advance(before, came)
+        machine = plan.settings.build(store, plan.layout)
+        yield from self._finished_before(came, counters)
+        own = replace(timeline, controls=of_stage(timeline.controls, plan.stage))
+        sender = self._sender(machine, timeline, own)
+        for output in self._outputs(machine, came, before, own, counters):
+            counters["late" if output.lane is Lane.LATE else "given"] += output.given
+            if sender is not None and output.lane is Lane.RESULTS:
+                yield from sender.add(output.rows, self._packer)
+            else:
+                yield from self._packer.output(output)
+        if not plan.finishing:
+            self._state.save(progress, store)
+        yield self._packer.counts(self._count(came, machine, own, counters))
+        if sender is not None:
+            yield from sender.close(self._packer)
+
+    def _advance(self, before: Progress, came: Received) -> tuple[Progress, Timeline]:
+        """How far the stream has come: by the headers of all tasks, or as the stage before says."""
+        if came.timeline is not None:
+            return before, came.timeline
+        return before.advance(came.headers, self._plan.idle_ticks, per_source=self._plan.settings.per_source)
+
+    def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
+        """What pack or an earlier stage has finished."""
+        for count, blob in came.quarantine:
             counters["quarantined"] += count
-            yield _packed(Lane.QUARANTINE, [count], [blob])
-        for output in self._outputs(machine, frames, before, timeline, counters):
-            counters["late" if output.lane is Lane.LATE else "given"] += output.standing
-            yield from _packed_pieces(output)
-        self._save(progress, store)
-        yield self._count(frames, machine, timeline, counters)
+            yield self._packer.pieces(Lane.QUARANTINE, [count], [blob])
+        for rows in came.finished:
+            yield self._packer.again(rows)
+
+    def _sender(self, machine: Machine, timeline: Timeline, own: Timeline) -> Sender | None:
+        plan = self._plan
+        if plan.onward is None:
+            return None
+        in_order = plan.settings.onward is Onward.IN_ORDER
+        return Sender(plan.onward, self._key, timeline, machine.passed(own) if in_order else None)
 
     def _outputs(
-        self,
-        machine: Machine,
-        frames: _Frames,
-        before: Progress,
-        timeline: Timeline,
-        counters: Counter[str],
+        self, machine: Machine, came: Received, before: Progress, timeline: Timeline, counters: Counter[str]
     ) -> Iterator[Output]:
-        if frames.events:
-            rows = concat_rows(frames.events)
-            frames.events.clear()
-            rows, moved = _with_open_ticks(rows, before)
-            counters["stamps_back"] = moved if self._plan.stamped else 0
-            batch = EventBatch(rows, self._plan.layout)
+        batch = self._batch(came, before, counters)
+        if batch is not None:
             counters["pushed"] = len(batch)
             yield from machine.push(batch, timeline)
         if self._plan.finishing:
             yield from machine.finish()
 
-    def _load(self) -> tuple[Progress, ChunkStore]:
-        if self._plan.finishing:
-            return Progress(), ChunkStore()
-        backend = _MapBackend(self._state)
-        stored = backend.find(*SMALL)
-        if stored is None:
-            return Progress(), ChunkStore(backend)
-        small = batch_from_bytes(stored).to_pylist()[0]
-        if small["format"] != FORMAT_VERSION:
-            advice = "use the version of latecomer that wrote it, or a new checkpoint"
-            raise StateError(must("stored state", f"have format {FORMAT_VERSION}", small["format"], advice))
-        if small["fingerprint"] != self._plan.fingerprint:
-            advice = "start with the settings the checkpoint was made with, or with a new checkpoint"
-            raise StateError(must("stored state", "belong to this query", "another query's", advice))
-        return Progress.from_bytes(small["progress"]), ChunkStore(backend, small["directory"])
+    def _batch(self, came: Received, before: Progress, counters: Counter[str]) -> EventBatch | None:
+        """The events of the micro-batch; None where not even an empty blob came."""
+        plan, rows = self._plan, None
+        if came.events:
+            rows = concat_rows(came.events)
+            came.events.clear()
+        if plan.columns is not None:
+            empty = pa.RecordBatch.from_pylist([], schema=plan.columns)
+            return EventBatch(widened(empty) if rows is None else rows, plan.layout)
+        if rows is None:
+            return None
+        rows, moved = _with_open_ticks(rows, before)
+        counters["stamps_back"] = moved if plan.stamped else 0
+        return EventBatch(rows, plan.layout)
 
-    def _save(self, progress: Progress, store: ChunkStore) -> None:
-        if self._plan.finishing:
-            return
-        small = [FORMAT_VERSION], [self._plan.fingerprint], [progress.to_bytes()], [store.flush()]
-        names = ["format", "fingerprint", "progress", "directory"]
-        _MapBackend(self._state).put(*SMALL, batch_to_bytes(pa.RecordBatch.from_arrays(list(small), names=names)))
-
-    def _count(self, frames: _Frames, machine: Machine, timeline: Timeline, counters: Counter[str]) -> pd.DataFrame:
-        counts = {
-            "seen": frames.counts[Kind.SEEN],
-            "control": frames.counts[Kind.CONTROL],
-            "filtered": frames.counts[Kind.FILTERED],
+    def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, int]:
+        first = self._plan.stage == 0
+        return {
+            **machine.counters(),
+            "seen": came.counts[Kind.SEEN] if first else counters["pushed"],
+            "control": came.counts[Kind.CONTROL],
+            "filtered": came.counts[Kind.FILTERED],
             "quarantined": counters["quarantined"],
             "late": counters["late"],
             "dropped": machine.dropped,
             "accepted": counters["pushed"] - counters["late"] - machine.dropped,
             "given": counters["given"],
             "held": machine.held,
-            "runs": machine.runs,
             "stamps_back": counters["stamps_back"],
             "mark_us": int(timeline.mark_us[-1]),
-            "punctuation_us": self._plan.settings.punctuation(timeline),
+            "punctuation_us": machine.punctuation(timeline),
         }
-        return _packed(COUNTS_LANE, [0], [None], counts)
-
-
-class _MapBackend:
-    """Bytes in Spark's MapState, as text."""
-
-    def __init__(self, state: MapState) -> None:
-        self._state = state
-
-    def find(self, run: int, number: int) -> bytes | None:
-        """What there is under a key, if anything."""
-        value = self._state.getValue((run, number))
-        if value is None:
-            return None
-        size, text = value
-        try:
-            return text_to_bytes(text, size)
-        except ValueError as error:
-            raise _damaged(run, number, f"{len(text)} characters for {size} bytes") from error
-
-    def get(self, run: int, number: int) -> bytes:
-        data = self.find(run, number)
-        if data is None:
-            raise _damaged(run, number, None)
-        return data
-
-    def put(self, run: int, number: int, data: bytes) -> None:
-        self._state.updateValue((run, number), (len(data), bytes_to_text(data)))
-
-    def delete(self, run: int, number: int) -> None:
-        self._state.removeKey((run, number))
-
-
-def _damaged(run: int, number: int, found: object) -> StateError:
-    advice = "the checkpoint is damaged: restore it from a copy, or start with a new one"
-    return StateError(must("stored state", f"hold chunk {run}/{number}", found, advice))
-
-
-def _read_frames(frames: Iterable[pd.DataFrame]) -> _Frames:
-    """Everything that came, blobs in the order of tasks and parts."""
-    found: list[tuple[Any, ...]] = []
-    for frame in frames:
-        columns = (frame[name] for name in ("task", "part", "kind", "n", "blob"))
-        found.extend(zip(*columns, strict=True))
-    found.sort(key=lambda row: (row[0], row[1]))
-    read = _Frames([], [], [], Counter())
-    for _, _, number, count, blob in found:
-        kind = Kind(number)
-        if kind is Kind.HEADER:
-            read.headers.append(Header.from_bytes(blob))
-        elif kind is Kind.EVENTS:
-            read.events.append(rows_from_bytes(blob))
-        elif kind is Kind.QUARANTINE:
-            read.quarantine.append((int(count), blob))
-        else:
-            read.counts[kind] += int(count)
-    return read
 
 
 def _with_open_ticks(rows: pa.RecordBatch, progress: Progress) -> tuple[pa.RecordBatch, int]:
@@ -214,42 +161,3 @@ def _with_open_ticks(rows: pa.RecordBatch, progress: Progress) -> tuple[pa.Recor
     moved = int((stamped <= progress.closed_tick).sum())
     place = rows.schema.get_field_index(TICK)
     return rows.set_column(place, TICK_FIELD, pa.array(progress.open_ticks(stamped))), moved
-
-
-def _packed_pieces(output: Output) -> Iterator[pd.DataFrame]:
-    """An output as packed rows, many small blobs to a frame."""
-    rows = output.rows
-    if output.change is not None:
-        rows = rows.append_column(CHANGE, pa.array(output.change))
-    if output.panes is not None:
-        rows = rows.append_column(PANE, output.panes)
-    for start, stop in cuts(rows, GROUP_BYTES):
-        group = rows.slice(start, stop - start)
-        pieces = [group.slice(first, last - first) for first, last in cuts(group, BLOB_BYTES)]
-        counts = [piece.num_rows for piece in pieces]
-        blobs = [rows_to_bytes(piece) for piece in pieces]
-        yield _packed(output.lane, counts, blobs, pane=str(output.pane), final=output.final, tier=output.tier)
-
-
-def _packed(
-    lane: int,
-    counts: list[int],
-    blobs: Sequence[bytes | None],
-    counters: dict[str, int] | None = None,
-    *,
-    pane: str = "",
-    final: bool = False,
-    tier: int = 0,
-) -> pd.DataFrame:
-    """Packed rows of one lane."""
-    known = counters or {}
-    columns: dict[str, Any] = {
-        "lane": int(lane),
-        "n": counts,
-        "pane": pane,
-        "final": final,
-        "tier": tier,
-        "blob": blobs,
-    }
-    columns.update({name: known.get(name, NEVER_US if name in LARGEST else 0) for name in COUNTERS})
-    return pd.DataFrame(columns)

@@ -1,68 +1,92 @@
-"""The lanes of packed rows: their columns, and their rows as DataFrames."""
+"""The lanes of packed rows and the views of the results: their columns, and their rows as DataFrames."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER, Lane
-from latecomer.spark.frames import LANES
-from latecomer.spark.schema import with_fields
-from latecomer.spark.unpack import FinishPlan, unpacker
+from latecomer.errors import InputError, must
+from latecomer.events import Layout
+from latecomer.gives import RESULTS, Gives, View
+from latecomer.outputs import LATENESS, REASON, Lane
+from latecomer.spark.packed import LANES, view_bit
+from latecomer.spark.schema import arrow_schema, spark_schema, with_fields
+from latecomer.spark.unpack import STAGE, UNPACK_COLUMNS, UnpackPlan, unpacker
 
-_CHANGE_FIELD: dict[str, T.DataType] = {CHANGE: T.ByteType()}
-_PANE_FIELDS: dict[str, T.DataType] = {PANE: T.StringType(), FINAL: T.BooleanType()}
 _LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
-_TIER_FIELD: dict[str, T.DataType] = {TIER: T.IntegerType()}
 _QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
 
 
-class View(NamedTuple):
-    """A part of a lane's rows: all of them, those of one tier, or the changes."""
-
-    lane: Lane
-    changes: bool = False
-    tier: int | None = None
-
-
 @dataclass(frozen=True)
-class LaneSchemas:
-    """The user's columns going in and the result's coming out, how these are finished, whether and how they change."""
+class Lanes:
+    """What can be written or read of a query.
 
-    user: T.StructType
-    results: T.StructType
-    plan: FinishPlan | None = None
-    tiers: int = 0
-    revises: bool = False
+    gives: of the last stage. layout: its roles, to merge shards by. inputs: the user's columns of each stage's events,
+    by the stage's name.
+    """
 
-    def of(self, view: View) -> T.StructType:
-        """The columns of a view."""
-        if view.lane is not Lane.RESULTS:
-            return with_fields(self.user, _LATE_FIELDS if view.lane is Lane.LATE else _QUARANTINE_FIELDS)
-        fields = _CHANGE_FIELD if view.changes else {}
-        if self.tiers:
-            fields = {**(_TIER_FIELD if view.tier is None else {}), **fields}
-        return with_fields(self.results, {**fields, **(_PANE_FIELDS if self.revises or view.changes else {})})
+    gives: Gives
+    layout: Layout
+    inputs: Mapping[str, T.StructType]
 
     @property
-    def views(self) -> dict[str, View]:
-        """What can be written: the lanes; of results that may change the changes, and every tier."""
-        lanes = {name: View(lane) for name, lane in LANES.items()}
-        if not self.revises:
-            return lanes
-        tiers = {f"tier_{tier}": View(Lane.RESULTS, tier=tier) for tier in range(1, self.tiers + 1)}
-        return {**lanes, **tiers, "changes": View(Lane.RESULTS, changes=True)}
+    def names(self) -> list[str]:
+        """The lanes, then the views of the results."""
+        return [*LANES, *self.gives.views]
+
+    @property
+    def results(self) -> T.StructType:
+        """All columns of the results."""
+        return spark_schema(self.gives.columns)
+
+    def schema(self, name: str) -> T.StructType:
+        """The columns of a lane or view."""
+        view = self.view(name)
+        if view is not None:
+            return spark_schema(view.columns(self.gives.columns))
+        late = _together(self.inputs) if name == "late" else next(iter(self.inputs.values()))
+        fields = dict(_LATE_FIELDS if name == "late" else _QUARANTINE_FIELDS)
+        return with_fields(late, {**fields, STAGE: T.StringType()} if len(self.inputs) > 1 else fields)
+
+    def view(self, name: str) -> View | None:
+        """A view of the results by its name; None for other lanes."""
+        return self.gives.all_views.get(name)
+
+    def rows(self, packed: DataFrame, name: str) -> DataFrame:
+        """The rows of a lane or view, typed again."""
+        schema, view = self.schema(name), self.view(name)
+        if view is None:
+            stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
+            plan = UnpackPlan(arrow_schema(schema), stages=stages)
+            return _typed(packed.where(f"lane = {int(LANES[name])}"), plan, schema)
+        bit = view_bit(list(self.gives.all_views).index(name))
+        rows = packed.where(f"lane = {int(Lane.RESULTS)} AND views & {bit}L != 0")
+        merged = self.layout if self.gives.in_one_order else None
+        if merged is not None:
+            rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
+        return _typed(rows, UnpackPlan(arrow_schema(schema), view.keep, merged), schema)
 
 
-def lane_rows(packed: DataFrame, view: View, schemas: LaneSchemas) -> DataFrame:
-    """The rows of a view, typed again."""
-    schema = schemas.of(view)
-    tier = "" if view.tier is None else f" AND tier = {view.tier}"
-    rows = packed.where(f"lane = {int(view.lane)}{tier}")
-    plan = schemas.plan if view.lane is Lane.RESULTS else None
-    if plan is not None and plan.merged:
-        rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
-    return rows.mapInArrow(unpacker(tuple(schema.names), plan, changes=view.changes), schema)
+def lane_of(name: str) -> str:
+    """The lane that a view is a part of."""
+    return name if name in LANES else RESULTS
+
+
+def _typed(rows: DataFrame, plan: UnpackPlan, schema: T.StructType) -> DataFrame:
+    return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), schema)
+
+
+def _together(inputs: Mapping[str, T.StructType]) -> T.StructType:
+    """The columns of all stages' events: a row of one stage has nothing in those of another."""
+    fields: dict[str, T.StructField] = {}
+    for stage, schema in inputs.items():
+        for field in schema.fields:
+            known = fields.setdefault(field.name.lower(), field)
+            if known.dataType != field.dataType:
+                got = f"{known.dataType.simpleString()} and {field.dataType.simpleString()} (stage {stage})"
+                advice = "give the later one another name: .alias(...)"
+                raise InputError(must(f"column '{field.name}' of several stages", "have one type", got, advice))
+    return T.StructType(list(fields.values()))

@@ -11,6 +11,7 @@ Invariants
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from latecomer.codec import cuts, rows_to_bytes
-from latecomer.contract import REASON
-from latecomer.events import NEVER_US, TICK_FIELD, Bools, Int64s, concat_rows, int64_view, take_rows
+from latecomer.codec import rows_to_bytes
+from latecomer.events import EVENT_CHANGE_FIELD, NEVER_US, TICK_FIELD, Bools, Int64s, int64_view, take_rows
 from latecomer.headers import HeaderBuilder
-from latecomer.spark.frames import BLOB_BYTES, Kind
-from latecomer.spark.workers import settle
+from latecomer.outputs import REASON
+from latecomer.spark.frames import Frame, Kind, Splitter
+from latecomer.spark.workers import end_task
 
 SHARD, KEEP, BEAT, END, STAMP = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end", "_lc_stamp"
+VALUE, CHANGED = "_lc_value", "_lc_changed"  # control values, as JSON; +1 or -1
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class PackPlan:
     user_columns: tuple[str, ...]
     filtering: bool
     beating: bool
+    controlled: bool
     ending: bool
     tick_us: int
     idle_ticks: int | None
     earliest_us: int
     latest_us: int
     max_ahead_us: int | None
+    change: str | None = None
 
 
 def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -55,9 +59,9 @@ def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         context = TaskContext.get()
         task = _Task(plan, context.partitionId() if context is not None else 0)
         for batch in batches:
-            yield from task.add(batch)
-        yield from task.close()
-        settle()
+            yield from map(_as_batch, task.add(batch))
+        yield from map(_as_batch, task.close())
+        end_task()
 
     return pack
 
@@ -67,16 +71,12 @@ class _Task:
 
     def __init__(self, plan: PackPlan, number: int) -> None:
         self._plan = plan
-        self._number = number
-        self._part = 0
+        self._splitter = Splitter(plan.shard_keys, number)
         self._header = HeaderBuilder(plan.idle_ticks)
-        self._waiting: dict[tuple[Kind, int], list[pa.RecordBatch]] = {}
-        self._bytes: dict[tuple[Kind, int], int] = {}
-        self._addressed: set[int] = set()
         self._empty: pa.RecordBatch | None = None
         self._counts = {Kind.SEEN: 0, Kind.FILTERED: 0, Kind.CONTROL: 0}
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def add(self, batch: pa.RecordBatch) -> Iterator[Frame]:
         """Take in a batch; gives the frames that are full."""
         batch = self._without_control(batch)
         self._counts[Kind.SEEN] += batch.num_rows
@@ -84,40 +84,51 @@ class _Task:
         usable = reasons == 0
         tick = None if stamp_us is None else stamp_us // self._plan.tick_us
         self._measure(batch, ts_us, tick, usable)
-        kept = self._kept(batch)
-        self._counts[Kind.FILTERED] += int(batch.num_rows - kept.sum())
+        wanted = self._wanted(batch)
+        self._counts[Kind.FILTERED] += int(batch.num_rows - wanted.sum())
         shard = batch.column(SHARD).to_numpy()
         rows = _normal(batch.select(list(self._plan.columns)))
+        if self._plan.change is not None:
+            rows = rows.append_column(EVENT_CHANGE_FIELD, batch.column(self._plan.change).cast(pa.int8(), safe=False))
         if tick is not None:
             rows = rows.append_column(TICK_FIELD, pa.array(tick))
         self._empty = rows.slice(0, 0)
-        yield from self._split(Kind.EVENTS, rows, shard, usable & kept)
+        chosen = usable & wanted
+        yield from self._splitter.add(Kind.EVENTS, rows, shard, None if chosen.all() else np.flatnonzero(chosen))
         if not usable.all():
             rejected = _normal(batch.select(list(self._plan.user_columns)))
             rejected = rejected.append_column(REASON, _REASONS.take(pa.array(reasons)))
-            yield from self._split(Kind.QUARANTINE, rejected, shard, ~usable & kept)
+            yield from self._splitter.add(Kind.QUARANTINE, rejected, shard, np.flatnonzero(~usable & wanted))
 
-    def close(self) -> Iterator[pa.RecordBatch]:
+    def close(self) -> Iterator[Frame]:
         """The rest of the blobs, then the header for every shard and the counts for the first."""
-        for kind, shard in list(self._waiting):
-            yield from self._send_rows(kind, shard)
+        splitter = self._splitter
+        yield from splitter.rest()
         header = self._header.build().to_bytes()
         for shard in range(len(self._plan.shard_keys)):
-            if self._empty is not None and shard not in self._addressed:
-                yield self._frame(Kind.EVENTS, shard, 0, rows_to_bytes(self._empty))
-            yield self._frame(Kind.HEADER, shard, 0, header)
+            if self._empty is not None and shard not in splitter.addressed:
+                yield splitter.frame(Kind.EVENTS, shard, 0, rows_to_bytes(self._empty))
+            yield splitter.frame(Kind.HEADER, shard, 0, header)
         for kind, count in self._counts.items():
             if count:
-                yield self._frame(kind, 0, count, None)
+                yield splitter.frame(kind, 0, count, None)
 
     def _without_control(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Hear heartbeats and ends, and leave the events."""
+        """Hear heartbeats, control values and ends, and leave the events."""
         if self._plan.beating:
             beats = batch.column(BEAT)
             heard = beats.is_valid().to_numpy(zero_copy_only=False)
             if heard.any():
                 latest = int(int64_view(beats.filter(pa.array(heard))).max())
                 self._header.hear(latest // self._plan.tick_us)
+                batch = take_rows(batch, np.flatnonzero(~heard))
+        if self._plan.controlled:
+            values = batch.column(VALUE)
+            heard = values.is_valid().to_numpy(zero_copy_only=False)
+            if heard.any():
+                for text in values.filter(pa.array(heard)).to_pylist():
+                    for name, value in json.loads(text).items():
+                        self._header.control(name, json.dumps(value))
                 batch = take_rows(batch, np.flatnonzero(~heard))
         if self._plan.ending:
             ends = batch.column(END).fill_null(False).to_numpy(zero_copy_only=False)
@@ -145,61 +156,33 @@ class _Task:
             source = None if source is None else source.filter(pa.array(usable))
         self._header.add(ts_us, tick, source)
 
-    def _kept(self, batch: pa.RecordBatch) -> Bools:
+    def _wanted(self, batch: pa.RecordBatch) -> Bools:
+        """The rows that the user's conditions keep."""
         if not self._plan.filtering:
             return np.ones(batch.num_rows, dtype=np.bool_)
         keep: Bools = batch.column(KEEP).fill_null(False).to_numpy(zero_copy_only=False)
         return keep
 
-    def _split(self, kind: Kind, rows: pa.RecordBatch, shard: Int64s, chosen: Bools) -> Iterator[pa.RecordBatch]:
-        """Queue the chosen rows for their shards; gives the blobs that are full."""
-        shards = len(self._plan.shard_keys)
-        small = shard.astype(np.uint8 if shards <= 256 else np.uint16)  # numpy sorts these by radix
-        if chosen.all():
-            positions = np.argsort(small, kind="stable")
-        else:
-            positions = np.flatnonzero(chosen)
-            positions = positions[np.argsort(small[positions], kind="stable")]
-        sorted_rows = take_rows(rows, positions)
-        bounds = np.searchsorted(small[positions], np.arange(shards + 1))
-        for number in range(shards):
-            start, stop = int(bounds[number]), int(bounds[number + 1])
-            if start < stop:
-                yield from self._queue(kind, number, sorted_rows.slice(start, stop - start))
 
-    def _queue(self, kind: Kind, shard: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        self._waiting.setdefault((kind, shard), []).append(rows)
-        self._bytes[kind, shard] = self._bytes.get((kind, shard), 0) + rows.nbytes
-        if self._bytes[kind, shard] >= BLOB_BYTES:
-            yield from self._send_rows(kind, shard)
+def _as_batch(frame: Frame) -> pa.RecordBatch:
+    columns = zip(Frame._fields, frame, strict=True)
+    return pa.RecordBatch.from_pydict({name: pa.array([value], _FRAME_TYPES[name]) for name, value in columns})
 
-    def _send_rows(self, kind: Kind, shard: int) -> Iterator[pa.RecordBatch]:
-        rows = concat_rows(self._waiting.pop((kind, shard)))
-        self._bytes[kind, shard] = 0
-        if kind is Kind.EVENTS:
-            self._addressed.add(shard)
-        for start, stop in cuts(rows, BLOB_BYTES):
-            piece = rows.slice(start, stop - start)
-            yield self._frame(kind, shard, piece.num_rows, rows_to_bytes(piece))
 
-    def _frame(self, kind: Kind, shard: int, count: int, blob: bytes | None) -> pa.RecordBatch:
-        self._part += 1
-        return pa.RecordBatch.from_pydict(
-            {
-                "shard": pa.array([self._plan.shard_keys[shard]], pa.int32()),
-                "task": pa.array([self._number], pa.int64()),
-                "part": pa.array([self._part], pa.int32()),
-                "kind": pa.array([int(kind)], pa.int32()),
-                "n": pa.array([count], pa.int64()),
-                "blob": pa.array([blob], pa.binary()),
-            }
-        )
-
+_FRAME_TYPES = {
+    "shard": pa.int32(),
+    "task": pa.int64(),
+    "part": pa.int32(),
+    "kind": pa.int32(),
+    "n": pa.int64(),
+    "blob": pa.binary(),
+}
 
 _REASONS = pa.array(
-    ["", "null_time", "too_early", "too_far", "null_arrival", "absurd_arrival", "ahead_of_arrival"], pa.string()
+    ["", "null_time", "too_early", "too_far", "null_arrival", "absurd_arrival", "ahead_of_arrival", "bad_change"],
+    pa.string(),
 )
-_NULL_TIME, _TOO_EARLY, _TOO_FAR, _NULL_ARRIVAL, _ABSURD_ARRIVAL, _AHEAD = range(1, 7)
+_NULL_TIME, _TOO_EARLY, _TOO_FAR, _NULL_ARRIVAL, _ABSURD_ARRIVAL, _AHEAD, _BAD_CHANGE = range(1, 8)
 
 
 def _normal(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -234,6 +217,9 @@ def _read_times(plan: PackPlan, batch: pa.RecordBatch) -> tuple[Int64s, Int64s |
     """Event times, arrival stamps, and per row why it cannot be used (0: it can)."""
     reasons = np.zeros(batch.num_rows, dtype=np.int64)
     ts_us = _without_nulls(batch.column(plan.time))
+    if plan.change is not None:
+        change = batch.column(plan.change).cast(pa.int64()).fill_null(0).to_numpy()
+        reasons[(change != 1) & (change != -1)] = _BAD_CHANGE
     stamp_us = None
     if plan.stamp is not None:
         stamps = batch.column(plan.stamp)

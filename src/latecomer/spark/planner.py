@@ -1,203 +1,288 @@
-"""The plan of a query: declared events and a strategy become pack, hold and unpack."""
+"""The plan of a query: declared events and one strategy or several become pack, a hold for each stage, and unpack."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from latecomer.contract import Settings
 from latecomer.errors import InputError, must
-from latecomer.events import ORDER, SOURCE, TIME, Layout
-from latecomer.reorder import Reorder
-from latecomer.sorter import Late
-from latecomer.spark.declare import Declared, quoted
+from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
+from latecomer.gives import Onward
+from latecomer.outputs import REVISION_COLUMNS
+from latecomer.spark.control import control_stream
+from latecomer.spark.counters import Counters
+from latecomer.spark.declare import Declared, Further, Stage, quoted
 from latecomer.spark.explain import Story
-from latecomer.spark.frames import FRAME_SCHEMA, PACKED_SCHEMA
+from latecomer.spark.frames import FRAME_SCHEMA
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
-from latecomer.spark.hold import FORMAT_VERSION, HoldPlan
-from latecomer.spark.lanes import LaneSchemas
-from latecomer.spark.pack import END, KEEP, SHARD, STAMP, PackPlan, packer
+from latecomer.spark.hold import HoldPlan
+from latecomer.spark.lanes import Lanes
+from latecomer.spark.onward import NextStage
+from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP, PackPlan, packer
+from latecomer.spark.packed import packed_schema
 from latecomer.spark.processor import HoldProcessor
-from latecomer.spark.result import Result
-from latecomer.spark.schema import check_columns, nullable
+from latecomer.spark.schema import arrow_schema, check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
+from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
-from latecomer.spark.unpack import FinishPlan
-from latecomer.tiers import Ordered, Tiers
-from latecomer.timetravel import TimeTravel
-from latecomer.windows import WINDOW_START, SessionWindow, Window
+from latecomer.windows import WINDOW_START
 
 
-class Planner:
-    """Turns declared events and a strategy into the three steps."""
+@dataclass(frozen=True)
+class Query:
+    """A planned query: its stages, and what it takes to run them."""
 
-    def __init__(self, declared: Declared, settings: Settings) -> None:
-        self._declared, self._settings = declared, settings
-        self._roles, self._timing = declared.roles, declared.timing
-        self._df = declared.df
-        self._spark = self._df.sparkSession
-        self._shards = declared.shards or default_shards(self._spark)
-        self._schema = nullable(self._df.schema)
-        self._user = T.StructType([self._schema[name] for name in declared.columns])
-        check_columns(self._user)
-        if isinstance(declared.window, SessionWindow) and not isinstance(settings, Tiers):
-            advice = "call .aggregate(...) on it, or leave .session(...) out"
-            raise InputError(must("session", "be asked with aggregates", _written(settings), advice))
+    declared: Declared
+    stages: tuple[Stage, ...]
+    shards: int
+    pack: PackPlan
+    stored: Stored
 
-    def result(self) -> Result:
-        """The strategy at work, its lanes to be written or read."""
-        layout = self._layout()
-        plan = self._pack_plan(layout)
-        finish = self._finish_plan(layout)
-        frames = self._prepared(plan).mapInArrow(packer(plan), FRAME_SCHEMA)
-        stored = self._stored(layout)
-        hold = HoldPlan(
-            self._machine(finish),
-            layout,
-            self._timing.idle_ticks,
-            fingerprint(stored),
-            stamped=self._roles.arrival is not None,
-            finishing=not self._df.isStreaming,
-        )
-        packed = frames.groupBy("shard").transformWithStateInPandas(
-            statefulProcessor=HoldProcessor(hold),
-            outputStructType=PACKED_SCHEMA,
-            outputMode="Append",
-            timeMode="None",
-        )
-        return Result(packed, self._lanes(plan, layout, finish), self._shards, stored, self._story(plan))
+    @property
+    def counters(self) -> Counters:
+        """Those of all stages."""
+        return Counters({stage.name: stage.gives.counters for stage in self.stages})
 
-    def _lanes(self, plan: PackPlan, layout: Layout, finish: FinishPlan | None) -> LaneSchemas:
-        settings, added = self._settings, self._settings.added()
-        taken = [name for name in self._declared.columns if name.lower() in added]
-        if taken:
-            advice = f"{settings.name} adds a column of that name: rename yours before"
-            raise InputError(must("columns", f"not be named {', '.join(added)}", taken[0], advice))
-        if added:
-            self._check_moved()
-        packed = to_arrow_schema(T.StructType([self._schema[name] for name in plan.columns]), timezone="UTC")
-        results = nullable(from_arrow_schema(settings.output(packed, layout), prefer_timestamp_ntz=True))
-        check_columns(results)
-        return LaneSchemas(self._user, results, finish, settings.tiers, settings.revises)
+    @property
+    def lanes(self) -> Lanes:
+        """What can be written."""
+        last = self.stages[-1]
+        return Lanes(last.gives, last.layout, {stage.name: stage.user for stage in self.stages})
 
-    def _check_moved(self) -> None:
-        """Times may be moved: a column that still bears the time's name must be the time itself."""
-        moved = [self._roles.time] + ([WINDOW_START] if self._declared.window else [])
-        for column in self._declared.columns:
-            for name in moved:
-                if column.lower() == name.lower() and name not in self._declared.intact:
-                    rule = f"be the time itself where late='adjust' moves it, or bear a name other than {name}"
-                    advice = f"select it as {name!r}, or compute it under another name"
-                    raise InputError(must(f"column {column}", rule, "a column computed anew", advice))
+    @property
+    def stories(self) -> list[Story]:
+        """What `explain` tells, stage by stage."""
+        return [_story(self.declared, stage, first=stage is self.stages[0]) for stage in self.stages]
 
-    def _finish_plan(self, layout: Layout) -> FinishPlan | None:
-        """What is left to do after the machine, if anything."""
-        settings = self._settings
-        if not isinstance(settings, Reorder):
-            return None
-        window = None
-        declared = self._declared.window
-        if settings.late == Late.ADJUST and isinstance(declared, Window) and WINDOW_START in self._declared.intact:
-            window = WINDOW_START, declared.advance_us
-        if not settings.total and window is None:
-            return None
-        return FinishPlan(layout, settings.total, window)
+    @property
+    def controlled(self) -> bool:
+        """Whether it has settings that can change while it runs."""
+        return self.declared.df.isStreaming and any(stage.settings.controls for stage in self.stages)
 
-    def _machine(self, finish: FinishPlan | None) -> Settings:
-        """The strategy as the shards run it: where rows must be finished, they keep their carried columns."""
-        settings = self._settings
-        return replace(settings, total=True) if isinstance(settings, Reorder) and finish else settings
+    def packed(self, control: str | None = None) -> DataFrame:
+        """The packed rows; `control` is where control values are, in a stream that has a checkpoint."""
+        plan = replace(self.pack, controlled=control is not None)
+        rows = self._prepared(plan, control).mapInArrow(packer(plan), FRAME_SCHEMA)
+        counters = self.counters.packed
+        for hold in self._holds(plan.shard_keys):
+            rows = rows.groupBy("shard").transformWithStateInPandas(
+                statefulProcessor=HoldProcessor(hold),
+                outputStructType=packed_schema(counters, framed=hold.onward is not None),
+                outputMode="Append",
+                timeMode="None",
+            )
+        return rows
 
-    def _story(self, plan: PackPlan) -> Story:
-        """What `explain` tells; carried copies go by the names of the columns they copy."""
-        roles = self._roles
-        copied = {TIME: roles.time, SOURCE: roles.source}
-        copied.update({f"{ORDER}{number}": name for number, name in enumerate(roles.order)})
-        moved = [T.StructField(copied.get(name) or name, self._schema[name].dataType, True) for name in plan.columns]
-        return Story(self._declared.read, roles.time, self._declared.steps, tuple(moved), self._settings)
+    def _holds(self, keys: tuple[int, ...]) -> Iterable[HoldPlan]:
+        declared, last = self.declared, self.stages[-1]
+        for number, stage in enumerate(self.stages):
+            onward = None if stage is last else _next_stage(self.stages[number + 1], keys)
+            yield HoldPlan(
+                stage.settings,
+                stage.layout,
+                f"{fingerprint(self.stored)}/{number}",
+                self.counters.packed,
+                tuple(stage.gives.all_views.values()),
+                declared.timing.idle_ticks,
+                stage=number,
+                columns=stage.columns if number else None,
+                senders=self.shards if number else None,
+                carried=stage.gives.in_one_order,
+                stamped=declared.roles.arrival is not None,
+                finishing=not declared.df.isStreaming,
+                onward=onward,
+            )
 
-    def _layout(self) -> Layout:
-        roles = self._roles
-        order = tuple(self._place(name, f"{ORDER}{number}") for number, name in enumerate(roles.order))
-        source = None if roles.source is None else self._place(roles.source, SOURCE)
-        key = tuple(name for name in roles.key if name in self._declared.intact)
-        if self._settings.by_key and key != roles.key:
-            missing = next(name for name in roles.key if name not in key)
-            rule = "still be there, unchanged, where results are per key"
-            raise InputError(must(f"key column {missing}", rule, "not chosen, or computed anew", "select it as it is"))
-        return Layout(self._place(roles.time, TIME), key, source, order)
-
-    def _place(self, column: str, carried: str) -> str:
-        """Where a role's values stand: in the user's column if it is intact, else in the carried copy."""
-        return column if column in self._declared.intact else carried
-
-    def _pack_plan(self, layout: Layout) -> PackPlan:
-        timing, roles = self._timing, self._roles
-        stamp = None
-        if STAMP in self._df.columns:
-            stamp = STAMP if roles.arrival is None else self._place(roles.arrival, STAMP)
-        names = self._declared.columns
-        roles_placed = (layout.time, layout.source, *layout.order)
-        carried = tuple(dict.fromkeys(n for n in roles_placed if n is not None and n not in names))
-        return PackPlan(
-            shard_keys=shard_keys(self._spark, self._shards),
-            time=layout.time,
-            stamp=stamp,
-            source=layout.source,
-            columns=names + carried,
-            user_columns=names,
-            filtering=self._declared.filtered,
-            beating=timing.heartbeat_us is not None and self._df.isStreaming,
-            ending=roles.end is not None,
-            tick_us=timing.tick_us,
-            idle_ticks=timing.idle_ticks,
-            earliest_us=timing.earliest_us,
-            latest_us=timing.latest_us,
-            max_ahead_us=timing.max_ahead_us,
-        )
-
-    def _prepared(self, plan: PackPlan) -> DataFrame:
-        """Exactly the columns that pack reads; heartbeats join here."""
+    def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
+        """Exactly the columns that pack reads; heartbeats and control values join here."""
         needed = list(plan.columns)
         needed += [END] if plan.ending else []
         needed += [KEEP] if plan.filtering else []
+        needed += [CHANGED] if plan.change is not None else []
         needed += [plan.stamp] if plan.stamp is not None and plan.stamp not in needed else []
-        together = self._settings.by_key and not self._roles.key
+        declared, first = self.declared, self.stages[0]
+        together = first.gives.by_key and not declared.roles.key
         hashed = F.lit(0) if together else F.col(SHARD)
-        shard = F.pmod(hashed, F.lit(self._shards)).cast("int").alias(SHARD)
-        df = self._df.select(*[quoted(name) for name in needed], shard)
-        if plan.beating and self._timing.heartbeat_us is not None:
-            beats = heartbeat_stream(self._spark, self._timing.heartbeat_us)
-            df = df.unionByName(beats, allowMissingColumns=True)
+        shard = F.pmod(hashed, F.lit(self.shards)).cast("int").alias(SHARD)
+        df, spark = declared.df.select(*[quoted(name) for name in needed], shard), declared.df.sparkSession
+        if plan.beating and declared.timing.heartbeat_us is not None:
+            df = df.unionByName(heartbeat_stream(spark, declared.timing.heartbeat_us), allowMissingColumns=True)
+        if control is not None:
+            df = df.unionByName(control_stream(spark, control), allowMissingColumns=True)
         return df
 
-    def _stored(self, layout: Layout) -> Stored:
-        roles, timing = self._roles, self._timing
-        return {
-            "format": FORMAT_VERSION,
-            "shards": self._shards,
-            "schema": self._user.simpleString(),
-            "time": roles.time,
-            "key": list(roles.key),
-            "source": roles.source,
-            "arrival": roles.arrival,
-            "order": list(roles.order),
-            "end": roles.end,
-            "types": roles.types,
-            "places": [layout.time, layout.source, *layout.order],
-            "tick_us": timing.tick_us,
-            "heartbeat_us": timing.heartbeat_us,
-            "idle_after_us": timing.idle_after_us,
-            "strategy": self._settings.describe(),
-        }
+
+def plan_query(asked: Declared | Further, settings: Settings) -> Query:
+    """Plan a strategy on declared events, or on the results of the stages before it."""
+    declared = asked.root if isinstance(asked, Further) else asked
+    shards = declared.shards or default_shards(declared.df.sparkSession)
+    if isinstance(asked, Further):
+        stages = (*asked.stages, _further_stage(asked, settings))
+    else:
+        stages = (_first_stage(asked, settings),)
+    return Query(declared, stages, shards, _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards))
 
 
-def _written(settings: Settings) -> str:
-    """How the user asks for a strategy."""
-    if isinstance(settings, Ordered):
-        return ".tiers(...)" if settings.operator is None else ".app(...).tiers(...)"
-    return f".app(...).{settings.name}(...)" if isinstance(settings, TimeTravel) else f".{settings.name}(...)"
+def _first_stage(declared: Declared, settings: Settings) -> Stage:
+    schema = nullable(declared.df.schema)
+    user = T.StructType([schema[name] for name in declared.columns])
+    check_columns(user)
+    layout = _layout(declared)
+    names = declared.columns + _carried(declared, layout)
+    columns = arrow_schema(T.StructType([schema[name] for name in names]))
+    if declared.roles.change is not None:
+        _check_takes_changes(settings, f"change={declared.roles.change!r}")
+        columns = columns.append(EVENT_CHANGE_FIELD)
+    gives = settings.gives(columns, layout)
+    if gives.by_key:
+        _check_key(declared, layout)
+    if gives.moves_times:
+        _check_moved(declared)
+    check_columns(spark_schema(gives.columns.remove_metadata()), ours=True)
+    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps)
+
+
+def _further_stage(asked: Further, settings: Settings) -> Stage:
+    """A stage that takes the results of another."""
+    before = asked.stages[-1]
+    own = pa.schema([each for each in before.gives.columns if each.name not in REVISION_COLUMNS])
+    user = spark_schema(own)
+    check_columns(user)
+    columns = own.append(TICK_FIELD)
+    if before.changes:
+        _check_takes_changes(settings, f"the retractions of {before.name}")
+        columns = columns.append(EVENT_CHANGE_FIELD)
+    time = before.gives.time
+    if before.settings.onward is Onward.NO or time is None or time not in own.names:
+        rule = "give results that do not change, with their time, where a further stage takes them"
+        advice = "choose one latency, or keep the time among the columns; or write it and start a second query"
+        raise InputError(must(f"stage {before.name}", rule, "others", advice))
+    layout = Layout(time, asked.key)
+    gives = settings.gives(columns, layout)
+    check_columns(spark_schema(gives.columns), ours=True)
+    names = [stage.name for stage in asked.stages]
+    name = settings.name if settings.name not in names else f"{settings.name}_{len(names) + 1}"
+    return Stage(name, settings, layout, columns, user, gives, asked.steps)
+
+
+def _next_stage(stage: Stage, keys: tuple[int, ...]) -> NextStage:
+    together = stage.gives.by_key and not stage.layout.key
+    return NextStage(keys, tuple(stage.user.names), stage.layout.time, stage.layout.key, together)
+
+
+def _check_takes_changes(settings: Settings, got: str) -> None:
+    if not settings.takes_changes:
+        advice = "use a strategy that takes retractions, such as pass_through, or leave them out"
+        raise InputError(must(settings.name, "be fed events only", got, advice))
+
+
+def _check_moved(declared: Declared) -> None:
+    """Times may be moved: a column that still bears the time's name must be the time itself."""
+    moved = [declared.roles.time] + ([WINDOW_START] if declared.window else [])
+    for column in declared.columns:
+        for name in moved:
+            if column.lower() == name.lower() and name not in declared.intact:
+                rule = f"be the time itself where rows are moved in time, or bear a name other than {name}"
+                advice = f"select it as {name!r}, or compute it under another name"
+                raise InputError(must(f"column {column}", rule, "a column computed anew", advice))
+
+
+def _check_key(declared: Declared, layout: Layout) -> None:
+    if layout.key != declared.roles.key:
+        missing = next(name for name in declared.roles.key if name not in layout.key)
+        rule = "still be there, unchanged, where results are per key"
+        raise InputError(must(f"key column {missing}", rule, "not chosen, or computed anew", "select it as it is"))
+
+
+def _layout(declared: Declared) -> Layout:
+    roles, intact = declared.roles, declared.intact
+    order = tuple(_place(declared, name, f"{ORDER}{number}") for number, name in enumerate(roles.order))
+    source = None if roles.source is None else _place(declared, roles.source, SOURCE)
+    key = tuple(name for name in roles.key if name in intact)
+    window = WINDOW_START if declared.window is not None and WINDOW_START in intact else None
+    return Layout(_place(declared, roles.time, TIME), key, source, order, window)
+
+
+def _place(declared: Declared, column: str, carried: str) -> str:
+    """Where a role's values stand: in the user's column if it is intact, else in the carried copy."""
+    return column if column in declared.intact else carried
+
+
+def _carried(declared: Declared, layout: Layout) -> tuple[str, ...]:
+    """The carried columns that must travel."""
+    placed = (layout.time, layout.source, *layout.order)
+    return tuple(dict.fromkeys(name for name in placed if name is not None and name not in declared.columns))
+
+
+def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
+    timing, roles, names = declared.timing, declared.roles, declared.columns
+    stamp = None
+    if STAMP in declared.df.columns:
+        stamp = STAMP if roles.arrival is None else _place(declared, roles.arrival, STAMP)
+    return PackPlan(
+        shard_keys=shard_keys(declared.df.sparkSession, shards),
+        time=stage.layout.time,
+        stamp=stamp,
+        source=stage.layout.source,
+        columns=names + _carried(declared, stage.layout),
+        user_columns=names,
+        filtering=declared.filtered,
+        beating=timing.heartbeat_us is not None and declared.df.isStreaming,
+        controlled=False,
+        ending=roles.end is not None,
+        tick_us=timing.tick_us,
+        idle_ticks=timing.idle_ticks,
+        earliest_us=timing.earliest_us,
+        latest_us=timing.latest_us,
+        max_ahead_us=timing.max_ahead_us,
+        change=None if roles.change is None else CHANGED,
+    )
+
+
+def _story(declared: Declared, stage: Stage, *, first: bool) -> Story:
+    """What `explain` tells of a stage; carried copies go by the names of the columns they copy."""
+    roles = declared.roles
+    copied: dict[str, str | None] = {}
+    if first:
+        copied = {TIME: roles.time, SOURCE: roles.source}
+        copied.update({f"{ORDER}{number}": name for number, name in enumerate(roles.order)})
+    moved = [
+        T.StructField(copied.get(each.name) or each.name, each.dataType, True)
+        for each in spark_schema(stage.columns).fields
+        if first or each.name in stage.user.names
+    ]
+    read = declared.read if first else stage.user
+    time = roles.time if first else stage.layout.time
+    return Story(stage.name, read, time, stage.steps, tuple(moved), stage.gives)
+
+
+def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Stored:
+    roles, timing, layout = declared.roles, declared.timing, stages[0].layout
+    return {
+        "format": FORMAT_VERSION,
+        "shards": shards,
+        "schema": stages[0].user.simpleString(),
+        "time": roles.time,
+        "key": list(roles.key),
+        "source": roles.source,
+        "arrival": roles.arrival,
+        "order": list(roles.order),
+        "end": roles.end,
+        "change": roles.change,
+        "types": roles.types,
+        "places": [layout.time, layout.source, *layout.order],
+        "tick_us": timing.tick_us,
+        "heartbeat_us": timing.heartbeat_us,
+        "idle_after_us": timing.idle_after_us,
+        "stages": {stage.name: {**_further_key(stage, stages), **stage.settings.describe()} for stage in stages},
+    }
+
+
+def _further_key(stage: Stage, stages: tuple[Stage, ...]) -> dict[str, list[str]]:
+    return {} if stage is stages[0] else {"key": list(stage.layout.key)}

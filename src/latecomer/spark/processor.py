@@ -40,12 +40,12 @@ class HoldProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Spark's call, once per shard and micro-batch."""
         from latecomer.spark.hold import Shard
-        from latecomer.spark.workers import settle
+        from latecomer.spark.workers import end_task
 
         plan = CloudPickleSerializer().loads(self._plan)
-        yield from Shard(plan, self._state).run(cast("Iterator[pd.DataFrame]", rows))
+        yield from Shard(plan, self._state, int(key[0])).run(cast("Iterator[pd.DataFrame]", rows))
         del plan
-        settle()
+        end_task()
 
     def close(self) -> None:
         """Spark's call; nothing is kept outside the state store."""

@@ -1,29 +1,41 @@
-"""Questions asked of a disordered stream, and how long to wait for their answers."""
+"""Questions asked of a disordered stream, the strategies that answer them, and a stream of results for a further stage.
+
+Paper: Impatience (Chandramouli, Goldstein, Li), sections IV and V; TinTiN (Van Rooij, Gulisano, Papatriantafilou).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from latecomer.basic import PassThrough
+from latecomer.contract import VERBS, Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.spark.declare import Declared
-from latecomer.spark.explain import WINDOWS
-from latecomer.spark.planner import Planner
+from latecomer.gives import Line
+from latecomer.reorder import Reorder
+from latecomer.spark.declare import Declared, Further, names_of
+from latecomer.spark.explain import WINDOWS, window_step
+from latecomer.spark.planner import Query, plan_query
+from latecomer.spark.refusals import stage_refusal
 from latecomer.spark.result import Result
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.ordered import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
 from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
 
+Asked = Declared | Further
+
 
 class Repairable(ABC):
     """What can give its results at once and repair them later."""
 
     @abstractmethod
-    def _application(self) -> tuple[Declared, Operator]:
+    def _application(self) -> tuple[Asked, Operator]:
         """The events, and the operator that runs on them."""
 
     def timetravel(
@@ -52,14 +64,14 @@ class Repairable(ABC):
         where = holes_of(every, enumerator, holes)
         declared, operator = self._application()
         settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held)
-        return Planner(declared, settings).result()
+        return Result(plan_query(declared, settings))
 
 
 @dataclass(frozen=True)
 class AggregateQuery(Repairable):
     """Aggregates per key and window of a disordered stream."""
 
-    _declared: Declared
+    _declared: Asked
     _window: Window | SessionWindow
     _aggregates: tuple[AggregateFunction, ...]
 
@@ -71,9 +83,9 @@ class AggregateQuery(Repairable):
         Partial results are held, not events. max_held: the most of them in one shard; past it the query stops.
         """
         settings = Tiers(latencies, self._window, self._aggregates, max_held)
-        return Planner(without_start(self._declared), settings).result()
+        return Result(plan_query(without_start(self._declared), settings))
 
-    def _application(self) -> tuple[Declared, Operator]:
+    def _application(self) -> tuple[Asked, Operator]:
         if isinstance(self._window, SessionWindow):
             advice = "call .tumbling(size) or .hopping(size, advance) before; sessions can be asked with .tiers(...)"
             raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
@@ -83,7 +95,7 @@ class AggregateQuery(Repairable):
 class InOrder:
     """What can be run on its events in order: the stream itself, or an operator on it."""
 
-    _declared: Declared
+    _declared: Asked
     _operator: Operator | None
 
     def tiers(
@@ -102,35 +114,143 @@ class InOrder:
         of those with what the tiers before it gave, to rows of the same columns. They keep the time and key columns;
         after `.tumbling(size)` they see whole windows. max_held: the most rows in one shard; past it the query stops.
         """
+        _check_no_session(self._declared, ".tiers(...)" if self._operator is None else ".app(...).tiers(...)")
         window = self._declared.window
         align_us = window.advance_us if isinstance(window, Window) else None
         settings = Ordered(latencies, self._operator, partial, merge, returns, align_us, max_held)
-        return Planner(without_start(self._declared), settings).result()
+        return Result(plan_query(without_start(self._declared), settings))
 
 
 @dataclass(frozen=True)
 class App(InOrder, Repairable):
     """An operator, or a chain of them, that wants events in order."""
 
-    _declared: Declared
+    _declared: Asked
     _operator: Operator
 
-    def _application(self) -> tuple[Declared, Operator]:
+    def _application(self) -> tuple[Asked, Operator]:
         if self._declared.window is not None:
             advice = "leave the window out: the application has its own; or call .aggregate(...).timetravel(...)"
             raise InputError(must("app(...).timetravel", "be asked of events without a window", "one before", advice))
         return self._declared, self._operator
 
 
-def without_window(declared: Declared) -> Declared:
+class Strategies(InOrder):
+    """The strategies that can be asked of events, and the questions about windows of them."""
+
+    _declared: Asked
+    _operator = None
+
+    def pass_through(self) -> Result:
+        """Give every event as it comes."""
+        return self.apply(PassThrough())
+
+    def reorder(
+        self, latency: Duration, *, late: str = "side", total: bool = False, max_held: int | None = None
+    ) -> Result:
+        """Give events in event-time order, each when `latency` has passed; the Impatience sort.
+
+        Rows are in order within each output partition; every row of a micro-batch lies after the punctuation of
+        the one before. With `total`, each micro-batch comes as one partition, in order as a whole.
+        late: what becomes of rows later than the latency: to the lane `late` ("side"), gone ("drop"), moved up to
+        the earliest time that is still open ("adjust", with `adjusted_us`), or the query stops ("raise").
+        max_held: the most events one shard may hold; past it the query stops with an error.
+        latency and late can change while the query runs: `lc.control(checkpoint).set(latency="5 minutes")`.
+        """
+        window = self._declared.window
+        align_us = window.advance_us if isinstance(window, Window) else None
+        return self.apply(Reorder(latency, late, max_held, align_us, total))
+
+    def aggregate(self, *aggregates: AggregateFunction) -> AggregateQuery:
+        """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
+        window = self._declared.window
+        if window is None:
+            advice = "call .tumbling(size), .hopping(size, advance) or .session(gap) before"
+            raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
+        return AggregateQuery(self._declared, window, aggregates)
+
+    def app(self, operator: Operator) -> App:
+        """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
+        if not isinstance(operator, Operator):
+            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Pattern(...), ...)"))
+        return App(self._declared, operator)
+
+    def apply(self, settings: Settings) -> Result:
+        """Run any strategy."""
+        if not isinstance(settings, Settings):
+            raise InputError(must("apply", "be given a strategy's Settings", settings, "e.g. Reorder('1 minute')"))
+        _check_no_session(self._declared, f".{settings.name}(...)")
+        return Result(plan_query(self._declared, settings))
+
+    def _strategy(self, name: str) -> Any:
+        """The call of a strategy by the name of its verb, if there is one."""
+        found = [each for each in VERBS.values() if each.verb is not None and each.verb.of_events == name]
+        return (lambda *given, **named: self.apply(found[0](*given, **named))) if found else None
+
+
+@dataclass(frozen=True)
+class StageEvents(Strategies):
+    """The results of one stage as the events of a further one: ask them for windows, an operator or a strategy."""
+
+    _declared: Further
+
+    @classmethod
+    def of(cls, query: Query, key: Sequence[str]) -> StageEvents:
+        """The results of a query by a key of their own."""
+        names, columns = names_of(list(key), "key"), query.stages[-1].gives.columns.names
+        for name in names:
+            if name not in columns:
+                raise InputError(must("by", "name a column", name, f"the columns are {', '.join(columns)}"))
+        return cls(Further(query.declared, query.stages, names))
+
+    def tumbling(self, size: Duration) -> StageEvents:
+        """Windows of one size, one after the other, to be asked with `aggregate`."""
+        return self._windowed(Window(size), window_step("tumbling", size))
+
+    def hopping(self, size: Duration, advance: Duration) -> StageEvents:
+        """Windows of one size, one every `advance`, to be asked with `aggregate`."""
+        return self._windowed(Window(size, advance), window_step("hopping", size, advance))
+
+    def session(self, gap: Duration) -> StageEvents:
+        """Windows of one key that last until no event comes for `gap`, to be asked with `aggregate`."""
+        return self._windowed(SessionWindow(gap), Line("session", f"until nothing comes for {gap}"))
+
+    def apply(self, settings: Settings) -> Result:
+        """Run any strategy."""
+        if self._declared.window is not None:
+            advice = "call .aggregate(...) on it, or leave the window out"
+            raise InputError(must("windows of a further stage", "be asked with aggregates", settings.name, advice))
+        return super().apply(settings)
+
+    def _windowed(self, window: Window | SessionWindow, step: Line) -> StageEvents:
+        if self._declared.window is not None:
+            raise InputError(must(step.word, "be the only window", "a second one", "leave one of them out"))
+        return StageEvents(replace(self._declared, window=window, steps=(*self._declared.steps, step)))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            found = None if name.startswith("_") else self._strategy(name)
+            if found is None:
+                raise stage_refusal(name)
+            return found
+
+
+def _check_no_session(declared: Asked, call: str) -> None:
+    if isinstance(declared.window, SessionWindow):
+        advice = "call .aggregate(...) on it, or leave .session(...) out"
+        raise InputError(must("session", "be asked with aggregates", call, advice))
+
+
+def without_window(declared: Asked) -> Asked:
     """The events as if no window had been asked for."""
     steps = tuple(step for step in declared.steps if step.word not in WINDOWS)
     return replace(without_start(declared), window=None, steps=steps)
 
 
-def without_start(declared: Declared) -> Declared:
+def without_start(declared: Asked) -> Asked:
     """The events without the column that a window added: results have their own."""
-    if not isinstance(declared.window, Window):
+    if isinstance(declared, Further) or not isinstance(declared.window, Window):
         return declared
     columns = tuple(name for name in declared.columns if name != WINDOW_START)
     return replace(declared, df=declared.df.drop(WINDOW_START), columns=columns)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from latecomer.contract import VERBS
 from latecomer.errors import OrderSensitiveError, must
 
-STRATEGIES = {
-    "reorder(latency=...)": "wait, then give rows in event-time order",
-    "aggregate(...).tiers(...)": "answer windowed questions early, and better later",
-    "app(...).tiers(...)": "run operators on rows in order, per latency",
-    "app(...).timetravel(...)": "give results at once, and repair them later",
-    "pass_through()": "give rows as they come",
-}
+
+def strategies() -> dict[str, str]:
+    """How strategies are asked for and what each does; first the one that gives the rows themselves, in order."""
+    verbs = [settings.verb for settings in VERBS.values() if settings.verb is not None]
+    return {verb.call: verb.does for verb in sorted(verbs, key=lambda verb: (not verb.orders, verb.call))}
+
+
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")
 
 # What needs order, and how it is called on a result's `.results`.
@@ -38,15 +39,25 @@ _ORDER_SENSITIVE = {
 def refusal(name: str) -> AttributeError:
     """The error for a name that a disordered stream does not have."""
     if name in _ORDER_SENSITIVE:
-        first, *others = STRATEGIES
+        known = strategies()
+        first, *others = known
         advice = f"call .{first} first, then .results.{_ORDER_SENSITIVE[name]}"
-        advice += "".join(f"; or .{other} to {STRATEGIES[other]}" for other in others)
+        advice += "".join(f"; or .{other} to {known[other]}" for other in others)
         return OrderSensitiveError(must(name, "be given events in order", "a disordered stream", advice))
-    if name == "timetravel":
-        advice = "call .tumbling(size).aggregate(...) or .app(...) before"
+    asked_of_others = [verb for verb in strategies() if verb.endswith(f").{name}(...)")]
+    if asked_of_others:
+        advice = f"call .{' or .'.join(asked_of_others)}"
         return AttributeError(must(name, "be asked of aggregates or an application", "events alone", advice))
     if name.startswith("_") or not hasattr(DataFrame, name):
         return AttributeError(f"'Events' object has no attribute {name!r}")
-    strategies = " or ".join(f".{strategy}" for strategy in STRATEGIES)
+    calls = " or ".join(f".{call}" for call in strategies())
     rule = f"be called on a DataFrame; a disordered stream has {', '.join(STEPS)}"
-    return AttributeError(must(name, rule, "a disordered stream", f"call {strategies} first, then .results.{name}"))
+    return AttributeError(must(name, rule, "a disordered stream", f"call {calls} first, then .results.{name}"))
+
+
+def stage_refusal(name: str) -> AttributeError:
+    """The error for a name that the events of a further stage do not have."""
+    if name in STEPS or (not name.startswith("_") and hasattr(DataFrame, name)):
+        advice = "do it before the first strategy, or write the results and start a second query"
+        return AttributeError(must(name, "be called on a DataFrame", "the events of a further stage", advice))
+    return AttributeError(f"'StageEvents' object has no attribute {name!r}")

@@ -10,69 +10,84 @@ import os
 import posixpath
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from latecomer.contract import Lane
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
-from latecomer.spark.counters import counter_columns, observed
-from latecomer.spark.explain import Measured, Story, result_text
-from latecomer.spark.frames import COUNTERS, LANES, ROWS_OF
-from latecomer.spark.lanes import LaneSchemas, View, lane_rows
+from latecomer.gives import CHANGES, RESULTS
+from latecomer.outputs import CHANGE, FINAL, PANE, Pane
+from latecomer.spark.counters import Counters
+from latecomer.spark.explain import Measured, measured, result_text
+from latecomer.spark.lanes import Lanes, lane_of
+from latecomer.spark.packed import LANE_COUNTERS, LANES
+from latecomer.spark.planner import Query
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
-from latecomer.spark.stored import Stored, bind, is_bound, is_local
+from latecomer.spark.stored import bind, control_file, is_bound
+
+if TYPE_CHECKING:
+    from latecomer.spark.questions import StageEvents
 
 
 class Result:
-    """The lanes of a strategy's output."""
+    """The lanes of a strategy's output, and the views of its results."""
 
-    def __init__(self, packed: DataFrame, schemas: LaneSchemas, shards: int, stored: Stored, story: Story) -> None:
-        self._packed = packed
-        self._schemas = schemas
-        self._shards = shards
-        self._stored = stored
-        self._story = story
+    def __init__(self, query: Query) -> None:
+        self._query, self._lanes, self._counters = query, query.lanes, query.counters
+        self._spark, self._streaming = query.declared.df.sparkSession, query.declared.df.isStreaming
 
     @property
     def results(self) -> DataFrame:
         """The results; those that may change with `pane` and `final`; with tiers, those of all, and the `tier`."""
-        self._check_alone("results")
-        return self._shown(View(Lane.RESULTS))
+        return self.view("results")
 
     @property
     def changes(self) -> DataFrame:
         """The results with `change` (+1, or -1: that earlier result is void), `pane` and `final`."""
-        self._check_alone("changes")
-        return self._shown(View(Lane.RESULTS, changes=True))
+        if CHANGES in self._lanes.names:
+            return self.view(CHANGES)
+        given = {CHANGE: F.lit(1).cast("tinyint"), PANE: F.lit(str(Pane.ON_TIME)), FINAL: F.lit(True)}
+        return self.results.withColumns(given)  # results that never change
 
     def tier(self, number: int) -> DataFrame:
         """The answer of one tier, counted from one: every window, with all events within the tier's latency.
 
         `pane` says how it came about, `final` whether it is the last tier.
         """
-        tiers = self._schemas.tiers
+        tiers = sum(name.startswith("tier_") for name in self._lanes.names)
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= tiers:
             rule = f"be from 1 to {tiers}" if tiers else "be asked of a result of .tiers(...)"
             raise InputError(must("tier", rule, number, "tiers are counted from the shortest latency"))
-        self._check_alone(f"tier({number})")
-        return self._shown(View(Lane.RESULTS, tier=number))
+        return self.view(f"tier_{number}")
+
+    def view(self, name: str) -> DataFrame:
+        """A lane, or a view of the results, by its name."""
+        if name not in self._lanes.names:
+            rule = f"be one of {', '.join(self._lanes.names)}"
+            raise InputError(must("view", rule, name, "other strategies have other views"))
+        self._check_alone(name)
+        return self._lanes.rows(self._counters.observed(self._query.packed()), name)
 
     @property
     def late(self) -> DataFrame:
         """The rows that came too late, with `lateness_us` and `reason`."""
-        self._check_alone("late")
-        return self._shown(View(Lane.LATE))
+        return self.view("late")
 
     @property
     def quarantine(self) -> DataFrame:
         """The rows that cannot be placed in time, with the `reason`."""
-        self._check_alone("quarantine")
-        return self._shown(View(Lane.QUARANTINE))
+        return self.view("quarantine")
+
+    def by(self, *key: str) -> StageEvents:
+        """The results as the events of a further stage of the same query, by a key of their own, or without one."""
+        from latecomer.spark.questions import StageEvents  # which asks for results itself
+
+        return StageEvents.of(self._query, key)
 
     def start(
         self,
@@ -90,38 +105,42 @@ class Result:
         `results` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
         """
-        if not self._packed.isStreaming:
+        if not self._streaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
         checkpoint = _text(checkpoint) or ""
         if not checkpoint:
             raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
-        targets = _sinks(_text(path), sinks or {}, self._schemas)
+        targets = _sinks(_text(path), sinks or {}, self._lanes)
         trigger = _trigger(every, available_now=available_now)
-        spark = self._packed.sparkSession
-        if not is_bound(spark, checkpoint, self._stored):
+        spark, stored = self._spark, self._query.stored
+        if not is_bound(spark, checkpoint, stored):
             for sink in targets.values():
                 if isinstance(sink, Files):
                     sink.check_new(spark)
-            bind(spark, checkpoint, self._stored)
-        write = _without_result(_batch_writer(self._schemas, targets, tuple(ROWS_OF.values())))
-        writer = observed(self._packed).writeStream.foreachBatch(write)
-        writer = writer.option("checkpointLocation", checkpoint)
+            bind(spark, checkpoint, stored)
+        control = control_file(spark, checkpoint)
+        packed = self._counters.observed(self._query.packed(control if self._query.controlled else None))
+        counts = tuple(LANE_COUNTERS.values())
+        write = _without_result(_batch_writer(self._lanes, targets, self._counters, counts))
+        writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
         if trigger:
             writer = writer.trigger(**trigger)
-        with settings_for_start(spark, self._shards, flat=self._flat(), local=is_local(spark, checkpoint)):
+        local = control.startswith("file:")
+        with settings_for_start(spark, self._query.shards, flat=self._flat(), local=local):
             return writer.start()
 
     def write(
         self, path: str | os.PathLike[str] | None = None, *, sinks: Mapping[str, SinkLike] | None = None
     ) -> dict[str, int]:
         """Run a batch once, write every lane as `start` does, and give the counters."""
-        if self._packed.isStreaming:
+        if self._streaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = _sinks(_text(path), sinks or {}, self._schemas)
-        with settings_for_start(self._packed.sparkSession, self._shards, flat=self._flat()):
-            return _batch_writer(self._schemas, targets, COUNTERS)(self._packed, 0)
+        targets = _sinks(_text(path), sinks or {}, self._lanes)
+        counts = tuple(self._counters.tallies)
+        with settings_for_start(self._spark, self._query.shards, flat=self._flat()):
+            return _batch_writer(self._lanes, targets, self._counters, counts)(self._query.packed(), 0)
 
     def explain(self, counters: Measured = None) -> None:
         """Print where the sort stands and what the steps before it save.
@@ -132,20 +151,17 @@ class Result:
 
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
-        return result_text(self._story, counters)
-
-    def _shown(self, view: View) -> DataFrame:
-        return lane_rows(observed(self._packed), view, self._schemas)
+        return result_text(self._query.stories, measured(counters, self._counters.tallies))
 
     def _flat(self) -> bool:
-        return is_flat(self._schemas.user) and is_flat(self._schemas.results)
+        return all(map(is_flat, [*self._lanes.inputs.values(), self._lanes.results]))
 
-    def _check_alone(self, lane: str) -> None:
-        check_settings(self._packed.sparkSession, self._shards)
-        if self._packed.isStreaming:
-            others = ", ".join(name for name in LANES if name not in (lane, "results" if lane == "changes" else lane))
-            text = f".{lane} alone writes one lane: rows of {others} are then only counted; "
-            warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=3)
+    def _check_alone(self, name: str) -> None:
+        check_settings(self._spark, self._query.shards)
+        if self._streaming:
+            others = ", ".join(lane for lane in LANES if lane != lane_of(name))
+            text = f".{name} alone writes one lane: rows of {others} are then only counted; "
+            warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=4)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:
@@ -156,8 +172,8 @@ Writer = Callable[[DataFrame, int], dict[str, int]]
 Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
-def _batch_writer(schemas: LaneSchemas, targets: Targets, counters: tuple[str, ...]) -> Writer:
-    """The function that `foreachBatch` runs; it gives the `counters` named, of which those of the lanes must be some.
+def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tuple[str, ...]) -> Writer:
+    """The function that `foreachBatch` runs; it gives the counters named, of which those of the lanes must be some.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
     user's callable may not. An empty lane is written in the first batch only, for its schema.
@@ -166,11 +182,10 @@ def _batch_writer(schemas: LaneSchemas, targets: Targets, counters: tuple[str, .
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed = packed.persist()
         try:
-            counts = _write_results(packed, batch, schemas, targets["results"], counters)
-            for name, view in schemas.views.items():
-                lane = name if name in LANES else "results"
-                if name != "results" and name in targets and (counts[ROWS_OF[lane]] or batch == 0):
-                    targets[name](lane_rows(packed, view, schemas), batch)
+            counts = _write_results(packed, batch, lanes, targets[RESULTS], counters.columns(names))
+            for name in lanes.names:
+                if name != RESULTS and name in targets and (counts[LANE_COUNTERS[lane_of(name)]] or batch == 0):
+                    targets[name](lanes.rows(packed, name), batch)
             return counts
         finally:
             packed.unpersist()
@@ -186,27 +201,23 @@ def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:
 
 
 def _write_results(
-    packed: DataFrame,
-    batch: int,
-    schemas: LaneSchemas,
-    sink: Callable[[DataFrame, int], object],
-    counters: tuple[str, ...],
+    packed: DataFrame, batch: int, lanes: Lanes, sink: Callable[[DataFrame, int], object], counted: list[Column]
 ) -> dict[str, int]:
     """Write the results and count all lanes, in one action where the sink allows it."""
     if isinstance(sink, Files | Discard):
-        counted = Observation(f"latecomer lanes of batch {batch}")
-        sink(lane_rows(packed.observe(counted, *counter_columns(counters)), View(Lane.RESULTS), schemas), batch)
-        return dict(counted.get)
-    counts: dict[str, int] = packed.agg(*counter_columns(counters)).collect()[0].asDict()
-    if counts[ROWS_OF["results"]] or batch == 0:
-        sink(lane_rows(packed, View(Lane.RESULTS), schemas), batch)
+        observation = Observation(f"latecomer lanes of batch {batch}")
+        sink(lanes.rows(packed.observe(observation, *counted), RESULTS), batch)
+        return dict(observation.get)
+    counts: dict[str, int] = packed.agg(*counted).collect()[0].asDict()
+    if counts[LANE_COUNTERS[RESULTS]] or batch == 0:
+        sink(lanes.rows(packed, RESULTS), batch)
     return counts
 
 
-def _sinks(path: str | None, given: Mapping[str, SinkLike], schemas: LaneSchemas) -> Targets:
+def _sinks(path: str | None, given: Mapping[str, SinkLike], lanes: Lanes) -> Targets:
     for name in given:
-        if name not in schemas.views:
-            raise InputError(must("sinks", f"be for {', '.join(schemas.views)}", name, "correct the name"))
+        if name not in lanes.names:
+            raise InputError(must("sinks", f"be for {', '.join(lanes.names)}", name, "correct the name"))
     missing = [lane for lane in LANES if lane not in given]
     if path is None and missing:
         advice = f"give a path, or sinks for {', '.join(missing)} too"
@@ -215,7 +226,7 @@ def _sinks(path: str | None, given: Mapping[str, SinkLike], schemas: LaneSchemas
     chosen = {**{lane: f"{root}/{lane}" for lane in LANES}, **given}
     targets = {name: as_sink(sink, f"sinks[{name!r}]") for name, sink in chosen.items()}
     files = {name: sink for name, sink in targets.items() if isinstance(sink, Files)}
-    _check_folders(files, [*schemas.user.names, *schemas.results.names])
+    _check_folders(files, [name for schema in (*lanes.inputs.values(), lanes.results) for name in schema.names])
     return targets
 
 

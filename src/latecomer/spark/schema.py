@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from latecomer.contract import CHANGE, FINAL, LATENESS, PANE, REASON, TIER
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
+from latecomer.outputs import CHANGE, FINAL, LATENESS, PANE, REASON, TIER
 
 _OURS = (LATENESS, REASON, CHANGE, PANE, FINAL, TIER)
 _FLAT = (T.NumericType, T.DatetimeType, T.BooleanType, T.DayTimeIntervalType)
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 
 
-def check_columns(schema: T.StructType) -> None:
-    """Names that are unique and not ours, and types that cross into Python."""
+def check_columns(schema: T.StructType, *, ours: bool = False) -> None:
+    """Names that are unique and not ours, and types that cross into Python; `ours`: results, with columns of ours."""
     names = [field.name for field in schema.fields]
     folded = [name.lower() for name in names]
     for name in names:
@@ -28,7 +30,7 @@ def check_columns(schema: T.StructType) -> None:
         if "." in name or "`" in name:
             rule = "have no dot or backtick in their names, which PySpark cannot hand to Python"
             raise InputError(must("columns", rule, name, "rename it before"))
-        if name.lower() in _OURS:
+        if name.lower() in _OURS and not (ours and name in _OURS):
             advice = "latecomer adds a column of that name to its lanes: rename yours before"
             raise InputError(must("columns", f"not be named {', '.join(_OURS)}", name, advice))
     for field in schema.fields:
@@ -130,3 +132,13 @@ def with_fields(schema: T.StructType, fields: dict[str, T.DataType]) -> T.Struct
     for name, kind in fields.items():
         added = added.add(name, kind)
     return added
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """Spark's columns as Arrow's, times in UTC."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    """Arrow's columns as Spark's, every one nullable."""
+    return nullable(from_arrow_schema(schema, prefer_timestamp_ntz=True))

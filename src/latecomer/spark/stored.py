@@ -1,7 +1,8 @@
 """The settings a checkpoint was made with: written beside it, compared before a query starts.
 
 They are written and read by Spark itself, so any file system Spark knows will do, over Connect too. A checkpoint is
-bound to shards, schema, roles and strategy; what changes no stored byte (`max_held`, sinks, `where`) may change.
+bound to shards, schema, roles and strategies; what changes no stored byte (`max_held`, sinks, `where`) may change. What
+is a control value is changed with `lc.control`, which a refusal says.
 """
 
 from __future__ import annotations
@@ -9,18 +10,46 @@ from __future__ import annotations
 import hashlib
 import json
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from latecomer.contract import VERBS
+from latecomer.control import FILE, SETTINGS, Values, read_values
+from latecomer.controls import Control, stage_control
 from latecomer.errors import StateError, must
 
 Stored = dict[str, Any]
 
 
 def fingerprint(stored: Stored) -> str:
-    """A short name for settings: equal settings, equal name."""
-    return hashlib.sha256(_text(stored).encode()).hexdigest()[:16]
+    """A short name for settings: equal settings, equal name, whatever their control values."""
+    return hashlib.sha256(_text(_without_controls(stored)).encode()).hexdigest()[:16]
+
+
+def _controls(stage: Stored) -> dict[str, Control]:
+    """The control values of a stage, by their stored names."""
+    settings = VERBS.get(stage["strategy"])
+    named = {} if settings is None else settings.controls
+    return {each.stored: each for each in named.values()}
+
+
+def _without_controls(stored: Stored) -> Stored:
+    stages = {
+        name: {each: value for each, value in stage.items() if each not in _controls(stage)}
+        for name, stage in stored["stages"].items()
+    }
+    return {**stored, "stages": stages}
+
+
+def _with_controls(stored: Stored, values: Values) -> Stored:
+    """The settings with the control values that were set since."""
+    stages = {}
+    for number, (name, stage) in enumerate(stored["stages"].items()):
+        known = {each: values.get(stage_control(number, each), stage[each]) for each in _controls(stage)}
+        stages[name] = {**stage, **known}
+    return {**stored, "stages": stages}
 
 
 def _text(stored: Stored) -> str:
@@ -28,7 +57,7 @@ def _text(stored: Stored) -> str:
 
 
 def _path(checkpoint: str) -> str:
-    return checkpoint.rstrip("/") + "/latecomer"
+    return checkpoint.rstrip("/") + f"/{SETTINGS}"
 
 
 def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
@@ -41,24 +70,45 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
         rule = f"have format {stored.get('format')}"
         raise StateError(must("checkpoint", rule, found.get("format"), advice))
     current = json.loads(_text(stored))  # as it would be read back: tuples are lists, durations are text
-    for name in dict.fromkeys([*stored, *found]):
-        if found.get(name) != current.get(name):
-            place, before, now = _difference(name, found.get(name), current.get(name))
-            rule = f"go on with the settings its checkpoint was made with ({place}: {_short(before)})"
-            advice = f"set {name} back, or start anew with another checkpoint ({checkpoint} is kept as it is)"
-            raise StateError(must("query", rule, _short(now), advice))
+    if current == found:
+        return True
+    changed = _with_controls(found, read_values(control_file(spark, checkpoint))[1])
+    for name in dict.fromkeys([*current, *changed]):
+        if changed.get(name) != current.get(name):
+            raise _refusal(checkpoint, _difference(name, changed.get(name), current.get(name)), current)
     return True
+
+
+def _refusal(checkpoint: str, difference: tuple[str, object, object], current: Stored) -> StateError:
+    place, before, now = difference
+    rule = f"go on with the settings its checkpoint was made with ({place}: {_short(before)})"
+    anew = f"start anew with another checkpoint ({checkpoint} is kept as it is)"
+    kind, _, rest = place.partition(".")
+    stage, _, name = rest.partition(".")
+    called = [
+        known
+        for settings in VERBS.values()
+        for known, each in settings.controls.items()
+        if kind == "stages" and each.stored == name and settings.name == current["stages"][stage]["strategy"]
+    ]
+    if called:
+        value = f"{now} us" if isinstance(now, int) else now
+        advice = f"change it with lc.control({checkpoint!r}).set({called[0]}={value!r}), set it back, or {anew}"
+    else:
+        advice = f"set {kind} back, or {anew}"
+    return StateError(must("query", rule, _short(now), advice))
+
+
+def control_file(spark: SparkSession, checkpoint: str) -> str:
+    """Where the control values of a checkpoint that is bound are: Spark knows the whole path."""
+    file = spark.read.text(_path(checkpoint)).inputFiles()[0]
+    return unquote(file.rsplit("/", 2)[0]) + f"/{FILE}"
 
 
 def bind(spark: SparkSession, checkpoint: str, stored: Stored) -> None:
     """Write the settings beside a new checkpoint."""
     frame = spark.createDataFrame([(_text(stored),)], "value string")
     frame.coalesce(1).write.mode("overwrite").text(_path(checkpoint))
-
-
-def is_local(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether a checkpoint that is bound lies on a disk of this machine: Spark knows, whatever its path looks like."""
-    return all(file.startswith("file:") for file in spark.read.text(_path(checkpoint)).inputFiles())
 
 
 def _difference(place: str, before: object, now: object) -> tuple[str, object, object]:

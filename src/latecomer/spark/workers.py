@@ -28,7 +28,7 @@ _STAYS = 256 << 20  # bytes at the end of the heap that are free and stay with t
 _LARGE = 32 << 20  # bytes of one array that is given back in any case: the most that every glibc takes here
 
 
-def settle() -> None:
+def end_task() -> None:
     """At the end of a task: set aside what was loaded in it."""
     global _times
     if TaskContext.get() is None:

@@ -1,4 +1,4 @@
-"""What all forms of tiers share: the latencies, which event goes to which tier, and how answers are told."""
+"""What all forms of tiers share: the latencies, which event goes to which tier, and the answers as outputs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from latecomer.contract import Lane, Output, Pane, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, EventBatch, Int64s, take_rows
+from latecomer.outputs import Output, Pane, refused, revisable
 from latecomer.progress import Timeline
 
-GIVEN, SAME, VOID = 1, 0, -1  # what a tier's answer changes in that of the tier before
+GIVEN, VOID = 1, -1  # what a tier's answer changes in that of the tier before
+SAME = None
 
 
 def check_latencies(latencies: Sequence[Duration]) -> None:
@@ -29,6 +30,11 @@ def check_latencies(latencies: Sequence[Duration]) -> None:
 def latencies_in_us(latencies: Sequence[Duration]) -> list[int]:
     """Latencies in microseconds."""
     return [duration_us(latency, "latency") for latency in latencies]
+
+
+def shown_latencies(latencies: Sequence[Duration]) -> str:
+    """Latencies as text."""
+    return ", ".join(str(latency) for latency in latencies)
 
 
 def tiers_of(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> tuple[Int64s, Int64s]:
@@ -53,14 +59,14 @@ def refuse_late(
     return batch.filter(~too_late), tier[~too_late]
 
 
-def told(place: tuple[int, int], rows: pa.RecordBatch, change: int, chosen: Bools) -> Iterator[Output]:
+def tier_output(place: tuple[int, int], rows: pa.RecordBatch, change: int | None, chosen: Bools) -> Iterator[Output]:
     """The chosen results of a tier, counted from zero, of so many; with their change."""
     if not chosen.any():
         return
     tier, tiers = place
     final = tier + 1 == tiers
     pane = Pane.REVISED if tier else Pane.EARLY
-    if change == SAME or (final and tier == 0):
+    if change is SAME or (final and tier == 0):
         pane = Pane.ON_TIME
     rows = rows if chosen.all() else take_rows(rows, np.flatnonzero(chosen))
-    yield Output(Lane.RESULTS, rows, np.full(rows.num_rows, change, dtype=np.int8), pane, final, tier + 1)
+    yield revisable(rows, change, pane, final, tier + 1)

@@ -25,16 +25,36 @@ import pyarrow as pa
 
 from latecomer.chunks import ChunkStore, Store
 from latecomer.codec import widened
-from latecomer.contract import Lane, Machine, Output, Pane, Settings, check_held, check_max_held, refused
+from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, int64_view
+from latecomer.gives import (
+    STANDING,
+    Explained,
+    Gives,
+    Line,
+    Tally,
+    Verb,
+    own_columns,
+    revised_views,
+    with_revisions,
+)
+from latecomer.outputs import Output, Pane, pane_codes, refused, revisable
 from latecomer.progress import Timeline
 from latecomer.runs.merging import merge_events
 from latecomer.runs.stored_runs import StoredRuns
-from latecomer.tiers.latencies import check_latencies, latencies_in_us, tiers_of
+from latecomer.tiers.latencies import check_latencies, latencies_in_us, shown_latencies, tiers_of
 from latecomer.windows.folding import FRESH
-from latecomer.windows.operators import Operator, Passed, check_function, check_kept, check_returns, returned
+from latecomer.windows.operators import (
+    Operator,
+    Passed,
+    check_function,
+    check_kept,
+    check_returns,
+    operator_lines,
+    returned,
+)
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -58,6 +78,7 @@ class Ordered(Settings):
     align_us: int | None = None
     max_held: int | None = None
     name: ClassVar[str] = "ordered"
+    verb: ClassVar[Verb | None] = Verb("app(...).tiers(...)", "run operators on rows in order, per latency")
 
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
@@ -76,11 +97,8 @@ class Ordered(Settings):
 
     @property
     def by_key(self) -> bool:
+        """Whether all rows of a key must meet."""
         return self.operator is not None or self.merge is not None
-
-    @property
-    def tiers(self) -> int:
-        return len(self.latencies)
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return _Ordered(self, store, layout)
@@ -89,10 +107,31 @@ class Ordered(Settings):
         return len(accepted_ts_us) * (1 if self.operator is None else 1 + len(self.latencies))
 
     def punctuation(self, timeline: Timeline) -> int:
+        """The punctuation of the last tier."""
         return timeline.punctuation(self.latencies_us[-1])
 
-    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        own = super().output(columns, layout)
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        tiers = len(self.latencies)
+        return Gives(
+            with_revisions(self._columns(columns, layout), tiers=True),
+            Explained("a sort per tier", tuple(self._lines())),
+            revised_views(tiers),
+            STANDING,
+            by_key=self.by_key,
+            counters={"runs": Tally.LEVEL},
+        )
+
+    def _lines(self) -> Iterator[Line]:
+        holds = "holds events" if self.partial is None else "holds partial results"
+        yield Line("tiers", shown_latencies(self.latencies), holds)
+        if self.partial is not None:
+            yield Line("functions", "partial on what a tier adds, merge with the tiers before")
+        if self.operator is not None:
+            yield from operator_lines(self.operator, "on every tier, in order")
+
+    def _columns(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        """The columns of a tier's answer."""
+        own = pa.schema(own_columns(columns))
         if layout.time not in own.names and (self.operator is not None or self.returns is not None):
             rule = "be among the columns where an operator or a function runs on them"
             raise InputError(must("time", rule, f"only {', '.join(own.names)}", "select it as it is"))
@@ -133,10 +172,12 @@ class _Ordered(Machine):
         yield from self._move(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held)
 
-    @property
-    def runs(self) -> int:
+    def counters(self) -> dict[str, int]:
         parts = (self.store.part(number, len(self._latencies_us)) for number in range(len(self._latencies_us)))
-        return sum(_Tier(self._settings, part, self.layout).runs for part in parts)
+        return {"runs": sum(_Tier(self._settings, part, self.layout).runs for part in parts)}
+
+    def punctuation(self, timeline: Timeline) -> int:
+        return self._settings.punctuation(timeline)
 
     def finish(self) -> Iterator[Output]:
         yield from self._move({}, [FOREVER_US] * len(self._latencies_us))
@@ -155,7 +196,7 @@ class _Ordered(Machine):
             if self._settings.by_key:
                 yield _answer(given, number, last=last)
             elif moved is not None:
-                yield _told(given, moved.rows.column(FRESH).to_numpy(), number, last=last)
+                yield _events_of_tier(given, moved.rows.column(FRESH).to_numpy(), number, last=last)
 
 
 class _Tier:
@@ -209,16 +250,15 @@ class _Tier:
 
 def _answer(rows: pa.RecordBatch, tier: int, *, last: bool) -> Output:
     """What an operator or functions give: early answers change nothing yet."""
-    change = np.full(rows.num_rows, int(last), dtype=np.int8)
-    return Output(Lane.RESULTS, rows, change, Pane.ON_TIME if last else Pane.EARLY, last, tier + 1)
+    return revisable(rows, 1 if last else None, Pane.ON_TIME if last else Pane.EARLY, last, tier + 1)
 
 
-def _told(rows: pa.RecordBatch, fresh: npt.NDArray[np.int8], tier: int, *, last: bool) -> Output:
+def _events_of_tier(rows: pa.RecordBatch, fresh: npt.NDArray[np.int8], tier: int, *, last: bool) -> Output:
     """Events of a tier, in order: those that it adds are revised, those of the tiers before it are on time."""
     if tier == 0:
-        return Output(Lane.RESULTS, rows, fresh, Pane.ON_TIME if last else Pane.EARLY, last, 1)
-    panes = pa.array([str(Pane.ON_TIME), str(Pane.REVISED)]).take(pa.array(fresh))
-    return Output(Lane.RESULTS, rows, fresh, Pane.REVISED, last, tier + 1, panes)
+        return revisable(rows, 1, Pane.ON_TIME if last else Pane.EARLY, last, 1)
+    change = pa.array(fresh, mask=fresh == 0)
+    return revisable(rows, change, pane_codes(fresh > 0), last, tier + 1)
 
 
 def _marked(events: EventBatch, fresh: int) -> EventBatch:

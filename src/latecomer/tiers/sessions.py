@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CROWD, ChunkStore
-from latecomer.contract import Machine, Output, check_held
+from latecomer.contract import Machine, check_held
 from latecomer.events import (
     FOREVER_US,
     Bools,
@@ -37,8 +37,9 @@ from latecomer.events import (
     sort_times,
     take_rows,
 )
+from latecomer.outputs import Output
 from latecomer.progress import Timeline
-from latecomer.tiers.latencies import GIVEN, SAME, VOID, refuse_late, told
+from latecomer.tiers.latencies import GIVEN, SAME, VOID, refuse_late, tier_output
 from latecomer.windows import WINDOW_END, WINDOW_START, AggregateFunction, SessionWindow
 from latecomer.windows.aggregates import States
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of, split_parts, state_name
@@ -151,6 +152,9 @@ class SessionTiers(Machine):
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held, "partial results")
 
+    def punctuation(self, timeline: Timeline) -> int:
+        return self._settings.punctuation(timeline)
+
     def finish(self) -> Iterator[Output]:
         yield from self._close({}, [FOREVER_US] * len(self._latencies_us))
 
@@ -249,15 +253,15 @@ class SessionTiers(Machine):
     def _answers(self, tier: int, closed: _Fragments, sessions: pa.RecordBatch) -> Iterator[Output]:
         """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
         now, place = self._results(sessions), (tier, len(self._latencies_us))
-        changes = np.full(now.num_rows, GIVEN)
+        another = np.ones(now.num_rows, dtype=np.bool_)
         known = closed.where(0)
         if known.table.num_rows:
             old = self._results(known.table)
             same = equal_rows(old, take_rows(now, known.number))
-            changes[known.number[same]] = SAME
-            yield from told(place, old, VOID, ~same)
-        for change in (GIVEN, SAME):
-            yield from told(place, now, change, changes == change)
+            another[known.number[same]] = False
+            yield from tier_output(place, old, VOID, ~same)
+        yield from tier_output(place, now, GIVEN, another)
+        yield from tier_output(place, now, SAME, ~another)
 
     def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """What the user sees of sessions."""

@@ -23,14 +23,25 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Machine, Output, Settings, check_held, check_max_held
+from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
+from latecomer.gives import STANDING, Explained, Gives, Line, Onward, Verb, revised_views, with_revisions
+from latecomer.outputs import Output
 from latecomer.progress import Timeline
-from latecomer.tiers.latencies import GIVEN, SAME, VOID, check_latencies, latencies_in_us, refuse_late, told
+from latecomer.tiers.latencies import (
+    GIVEN,
+    SAME,
+    VOID,
+    check_latencies,
+    latencies_in_us,
+    refuse_late,
+    shown_latencies,
+    tier_output,
+)
 from latecomer.tiers.sessions import SessionTiers, most_held_sessions
-from latecomer.windows import AggregateFunction, SessionWindow, Window, as_aggregates
+from latecomer.windows import WINDOW_START, AggregateFunction, SessionWindow, Window, as_aggregates
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, results_schema, window_results
@@ -49,6 +60,7 @@ class Tiers(Settings):
     aggregates: tuple[AggregateFunction, ...]
     max_held: int | None = None
     name: ClassVar[str] = "tiers"
+    verb: ClassVar[Verb | None] = Verb("aggregate(...).tiers(...)", "answer windowed questions early, and better later")
 
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
@@ -63,12 +75,10 @@ class Tiers(Settings):
         return latencies_in_us(self.latencies)
 
     @property
-    def by_key(self) -> bool:
-        return True
-
-    @property
-    def tiers(self) -> int:
-        return len(self.latencies)
+    def onward(self) -> Onward:
+        """With one latency windows come once, in order."""
+        once = len(self.latencies) == 1 and isinstance(self.window, Window)
+        return Onward.IN_ORDER if once else Onward.NO
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         if isinstance(self.window, SessionWindow):
@@ -86,10 +96,19 @@ class Tiers(Settings):
         return each * int((accepted_ts_us > last_us - 2 * window.size_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
+        """The punctuation of the last tier."""
         return timeline.punctuation(self.latencies_us[-1])
 
-    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        return results_schema(columns, layout, self.aggregates)
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        tiers = len(self.latencies)
+        results = with_revisions(results_schema(columns, layout, self.aggregates), tiers=True)
+        lines = (
+            Line("tiers", shown_latencies(self.latencies), "holds partial results"),
+            Line("windows", self.window.shown()),
+            Line("results", ", ".join(aggregate.name for aggregate in self.aggregates)),
+        )
+        explained = Explained("no sort: partial results are folded as they come", lines, own_windows=True)
+        return Gives(results, explained, revised_views(tiers), STANDING, WINDOW_START, by_key=True)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -116,6 +135,15 @@ class _Tiers(Machine):
             came = dict(self._folding.partials(batch.rows, layout.time, self._window.slice_us, tier))
         yield from self._close(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held, "partial results")
+
+    def punctuation(self, timeline: Timeline) -> int:
+        return self._settings.punctuation(timeline)
+
+    def passed(self, timeline: Timeline) -> Int64s:
+        """Windows are given when they have ended, and their time is their start."""
+        punctuation_us = timeline.punctuations(self._latencies_us[-1])
+        ends = (punctuation_us == FOREVER_US) | (punctuation_us == NEVER_US)
+        return np.where(ends, punctuation_us, punctuation_us - self._window.size_us + 1)
 
     def finish(self) -> Iterator[Output]:
         yield from self._close({}, [FOREVER_US] * len(self._latencies_us))
@@ -145,7 +173,7 @@ class _Tiers(Machine):
         fresh = windows.column(FRESH).to_numpy() == 1
         if bool(fresh.all()):
             now = window_results(folding, self._window, folding.reduced(windows, groups))
-            yield from told(place, now, GIVEN, np.ones(now.num_rows, dtype=np.bool_))
+            yield from tier_output(place, now, GIVEN, np.ones(now.num_rows, dtype=np.bool_))
             return
         number = groups.spread(np.arange(len(groups)))
         now, _ = self._results(windows, number, np.flatnonzero(fresh))
@@ -153,9 +181,9 @@ class _Tiers(Machine):
         old, standing = self._results(windows, number, np.flatnonzero(~fresh))
         same = equal_rows(old, take_rows(now, standing))
         another[standing[same]] = False
-        yield from told(place, old, VOID, ~same)
-        yield from told(place, now, GIVEN, another)
-        yield from told(place, now, SAME, ~another)
+        yield from tier_output(place, old, VOID, ~same)
+        yield from tier_output(place, now, GIVEN, another)
+        yield from tier_output(place, now, SAME, ~another)
 
     def _results(self, windows: pa.RecordBatch, number: Int64s, chosen: Int64s) -> tuple[pa.RecordBatch, Int64s]:
         """What the user sees of the windows that some rows make up, and the numbers of those."""

@@ -44,6 +44,10 @@ class Holes(ABC):
         """Refuse columns that it cannot work on."""
 
     @abstractmethod
+    def shown(self) -> str:
+        """As text for people."""
+
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Name and values: stored with the state and compared on restart."""
 
@@ -83,6 +87,9 @@ class Period(Holes):
     def check(self, columns: pa.Schema) -> None:
         """A period needs no column but the time."""
 
+    def shown(self) -> str:
+        return f"where one is missing every {self.every}"
+
     def describe(self) -> dict[str, Any]:
         return {"holes": "period", "every_us": self.every_us}
 
@@ -113,6 +120,9 @@ class Enumerator(Holes):
         kind = columns.field(self.column).type
         if not pa.types.is_integer(kind):
             raise InputError(must("enumerator", "be a column of whole numbers", f"{self.column}, a {kind}", "cast it"))
+
+    def shown(self) -> str:
+        return f"where {self.column} jumps"
 
     def describe(self) -> dict[str, Any]:
         return {"holes": "enumerator", "column": self.column}
@@ -148,6 +158,9 @@ class CustomHoles(Holes):
 
     def check(self, columns: pa.Schema) -> None:
         """The user's function must know its columns."""
+
+    def shown(self) -> str:
+        return "where your function sees a hole"
 
     def describe(self) -> dict[str, Any]:
         return {"holes": "function", "name": getattr(self.function, "__name__", "function")}

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
-from latecomer.contract import Machine, Output, check_held, refused
+from latecomer.contract import Machine, check_held
 from latecomer.events import FOREVER_US, EventBatch, Layout
+from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
 from latecomer.timetravel.kept import Kept
 from latecomer.timetravel.reach import with_checked_steps
@@ -46,6 +47,9 @@ class TimeTraveller(Machine):
     def held(self) -> int:
         """Events kept: recent ones, contexts and late ones; not what the live instance keeps of its windows."""
         return self._kept.events
+
+    def punctuation(self, timeline: Timeline) -> int:
+        return self._settings.punctuation(timeline)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         batch = EventBatch(widened(batch.rows), batch.layout)

@@ -15,13 +15,14 @@ from latecomer.contract import Machine, Settings, check_max_held
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, FOREVER_US, NEVER_US, Int64s, Layout
+from latecomer.gives import STANDING, Explained, Gives, Line, Verb, revised_views, with_revisions
 from latecomer.progress import Timeline
 from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.operators import Operator, Step, WindowAggregation
+from latecomer.windows.operators import Operator, Step, WindowAggregation, operator_lines
 from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
@@ -46,6 +47,7 @@ class TimeTravel(Settings):
     shifted: bool = True
     max_held: int | None = None
     name: ClassVar[str] = "timetravel"
+    verb: ClassVar[Verb | None] = Verb("app(...).timetravel(...)", "give results at once, and repair them later")
 
     def __post_init__(self) -> None:
         if not isinstance(self.holes, Holes):
@@ -71,14 +73,6 @@ class TimeTravel(Settings):
         """The bound in microseconds."""
         return duration_us(self.bound, "bound")
 
-    @property
-    def by_key(self) -> bool:
-        return True
-
-    @property
-    def revises(self) -> bool:
-        return True
-
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return TimeTraveller(self, store, layout)
 
@@ -86,12 +80,24 @@ class TimeTravel(Settings):
         return len(accepted_ts_us)
 
     def punctuation(self, timeline: Timeline) -> int:
+        """The time up to which results are final."""
         passed_us, mark_us = timeline.punctuation(self.bound_us + 1), int(timeline.mark_us[-1])
         if passed_us in (FOREVER_US, NEVER_US) or mark_us == NEVER_US:
             return passed_us
         return mark_us - self.bound_us - 1  # a silence gives results early, and they are repaired still
 
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        lines = [*operator_lines(self.operator, "live, and as a replica for replays")]
+        repairs = f"rows up to {self.bound} late, {self.holes.shown()}"
+        lines.append(Line("repairs", repairs, "holds what is near holes"))
+        trigger = self.trigger if isinstance(self.trigger, str) else "when your function says"
+        lines.append(Line("replays", f"{trigger}, in shifted time" if self.shifted else trigger))
+        explained = Explained("no sort: results at once, repaired by replays", tuple(lines), own_windows=True)
+        columns = with_revisions(self.output(columns, layout))
+        return Gives(columns, explained, revised_views(), STANDING, by_key=True)
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        """The columns of the application's results; refuses what it cannot work on."""
         own = pa.schema([field for field in columns if not field.name.startswith(CARRIED_PREFIX)])
         if layout.time not in own.names:
             rule = "be among the columns, unchanged"

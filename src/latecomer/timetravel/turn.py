@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.contract import LATENESS, Lane, Output, Pane, late
 from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, concat_rows, take_rows
+from latecomer.outputs import LATENESS, Output, Pane, late, revisable
 from latecomer.progress import Timeline
 from latecomer.timetravel.buckets import Loaded
 from latecomer.timetravel.firing import Firing, Ticks, Waiting, fire, times_wanted
@@ -241,10 +241,5 @@ def _told(rows: pa.RecordBatch, change: npt.NDArray[np.int8] | None, pane: Pane,
     for chosen, is_final in ((~final, False), (final, True)):
         if chosen.any():
             places = np.flatnonzero(chosen)
-            yield Output(
-                Lane.RESULTS,
-                rows if chosen.all() else take_rows(rows, places),
-                None if change is None else change[places],
-                pane,
-                is_final,
-            )
+            changes = 1 if change is None else pa.array(change[places])
+            yield revisable(rows if chosen.all() else take_rows(rows, places), changes, pane, is_final)

@@ -7,7 +7,7 @@ that it keeps is in a store. It knows nothing of disorder: every strategy runs t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from latecomer.chunks import Store
 from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
+from latecomer.gives import Line
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding
@@ -61,6 +62,18 @@ class Operator(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and values: stored with the state and compared on restart."""
 
+    def shown(self) -> str:
+        """As text for people."""
+        return type(self).__name__
+
+
+def operator_lines(operator: Operator, effect: str) -> Iterator[Line]:
+    """The parts of an application, one after the other, for `explain`."""
+    first, *others = operator.operators if isinstance(operator, Chain) else (operator,)
+    yield Line("runs", first.shown(), effect)
+    for other in others:
+        yield Line("then", other.shown())
+
 
 @dataclass(frozen=True)
 class WindowAggregation(Operator):
@@ -83,6 +96,9 @@ class WindowAggregation(Operator):
 
     def layout_after(self, layout: Layout) -> Layout:
         return Layout(WINDOW_START, layout.key)
+
+    def shown(self) -> str:
+        return f"{', '.join(aggregate.name for aggregate in self.aggregates)} over {self.window.shown()}"
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -135,6 +151,9 @@ class Step(Operator):
 
     def layout_after(self, layout: Layout) -> Layout:
         return replace(layout, source=None, order=())
+
+    def shown(self) -> str:
+        return self.name
 
     def describe(self) -> dict[str, Any]:
         return {"operator": "step", "name": self.name, "returns": str(self.returns)}

@@ -48,6 +48,10 @@ class Window:
         """How many slices a window has."""
         return self.size_us // self.slice_us
 
+    def shown(self) -> str:
+        """As text for people."""
+        return str(self.size) if self.slices == 1 else f"{self.size}, every {self.advance}"
+
     def describe(self) -> dict[str, int]:
         """What is stored with the state and compared on restart."""
         return {"size_us": self.size_us, "advance_us": self.advance_us}
@@ -71,6 +75,10 @@ class SessionWindow:
     def gap_us(self) -> int:
         """The gap in microseconds."""
         return duration_us(self.gap, "gap")
+
+    def shown(self) -> str:
+        """As text for people."""
+        return f"sessions until nothing comes for {self.gap}"
 
     def describe(self) -> dict[str, int]:
         """What is stored with the state and compared on restart."""

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Lane, Output, Pane, Settings
+from latecomer.contract import Settings
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view
 from latecomer.experiments.timetravel.application import KEY, TIME
 from latecomer.experiments.timetravel.classes import Late, Result
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import PANE, Lane, Output, Pane, changes_of, plain_results
 from latecomer.progress import Progress, Timeline
 from latecomer.timetravel.kept import DUPLICATES
 from latecomer.windows import WINDOW_START
@@ -112,8 +113,9 @@ def _note_given(outputs: Iterable[Output], mark_us: int, found: Followed) -> Non
         if output.lane is Lane.LATE:
             found.refused += len(output)
             continue
-        change = np.ones(len(output), dtype=np.int8) if output.change is None else output.change
-        results = results_of(output.rows, mark_us, change.tolist())
+        if len(output) == 0:
+            continue
+        results = results_of(plain_results(output.rows), mark_us, changes_of(output.rows).tolist())
         found.given += results
-        if output.pane is Pane.REVISED:
+        if output.rows.column(PANE)[0].as_py() == Pane.REVISED:  # an output is of one pane
             found.replayed += results

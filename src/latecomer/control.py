@@ -1,0 +1,145 @@
+"""Change a running query: `lc.control(checkpoint).set(latency="5 minutes")`.
+
+Values are written to a small file in the checkpoint; the query reads them with its next micro-batch, in which they come
+into force in all shards at once. They stay in force when the query is restarted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from latecomer import basic, reorder, tiers, timetravel
+from latecomer.contract import VERBS
+from latecomer.controls import Control, stage_control
+from latecomer.errors import InputError, StateError, must
+
+FILE, SETTINGS = "latecomer-control.json", "latecomer"
+BUILT_IN = (basic, reorder, tiers, timetravel)  # the strategies that are always known
+
+Values = dict[str, int | str]
+
+
+class _Controllable(NamedTuple):
+    """A setting of a stage that can be changed: its name in headers, and how it is read."""
+
+    stage: str
+    header: str
+    control: Control
+
+
+def read_values(path: str) -> tuple[int, Values]:
+    """The version and the control values that a file has; none where there is no such file."""
+    try:
+        found = json.loads(_read(path))
+    except (OSError, pa.ArrowException, ValueError):
+        return 0, {}
+    return int(found["version"]), found["values"]
+
+
+def write_values(path: str, values: Values) -> None:
+    """Write control values as one file, which is there as a whole or not at all."""
+    system, place = _opened(path)
+    version, _ = read_values(path)
+    with system.open_output_stream(place + ".new") as stream:
+        stream.write(json.dumps({"version": version + 1, "values": values}).encode())
+    system.move(place + ".new", place)
+
+
+class Controlled:
+    """A query that can be changed while it runs, by its checkpoint."""
+
+    def __init__(self, checkpoint: str, stage: str | None = None) -> None:
+        self._checkpoint = checkpoint.rstrip("/")
+        self._file = f"{self._checkpoint}/{FILE}"
+        self._stages = _stored_stages(self._checkpoint)
+        if stage is not None and stage not in self._stages:
+            rule = f"be one of {', '.join(self._stages)}"
+            raise InputError(must("stage", rule, stage, "the stages are named after their strategies"))
+        self._stage = stage
+
+    def set(self, **values: Any) -> None:
+        """Change settings: in force from the query's next micro-batch on, or, if it is not running, from its next."""
+        if not values:
+            raise InputError(must("set", "be given a setting", "none", f"{self._known()}"))
+        _, written = read_values(self._file)
+        for name, value in values.items():
+            found = self._find(name)
+            written[found.header] = found.control.read(value)
+        write_values(self._file, written)
+
+    def values(self) -> dict[str, int | str]:
+        """The settings that can be changed, as `stage.name`, and what was last set; durations in microseconds."""
+        _, written = read_values(self._file)
+        return {
+            f"{each.stage}.{each.control.stored}": written.get(
+                each.header, self._stages[each.stage][each.control.stored]
+            )
+            for each in self._controllable()
+        }
+
+    def _find(self, name: str) -> _Controllable:
+        found = [each for each in self._controllable() if name == _name_of(each)]
+        if not found:
+            raise InputError(must("control", f"name a setting that can change ({self._known()})", name, "choose one"))
+        if len(found) > 1:
+            stages = ", ".join(each.stage for each in found)
+            advice = f"e.g. lc.control(checkpoint, stage={found[0].stage!r})"
+            raise InputError(must(f"control of {name}", f"name a stage ({stages})", None, advice))
+        return found[0]
+
+    def _controllable(self) -> Iterator[_Controllable]:
+        for number, (stage, stored) in enumerate(self._stages.items()):
+            settings = VERBS.get(stored["strategy"])
+            if settings is not None and self._stage in (None, stage):
+                for control in settings.controls.values():
+                    yield _Controllable(stage, stage_control(number, control.stored), control)
+
+    def _known(self) -> str:
+        known = [f"{_name_of(each)}: {each.control.does}" for each in self._controllable()]
+        return "; ".join(known) or "this query has none"
+
+
+def control(checkpoint: str | os.PathLike[str], *, stage: str | None = None) -> Controlled:
+    """The query of a checkpoint, to be changed while it runs; `stage`: of several, by the name of its strategy."""
+    return Controlled(os.fspath(checkpoint), stage)
+
+
+def _name_of(found: _Controllable) -> str:
+    """The name by which users know a control value."""
+    return next(name for s in VERBS.values() for name, each in s.controls.items() if each is found.control)
+
+
+def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
+    """What the query of a checkpoint was started with, stage by stage."""
+    folder = f"{checkpoint}/{SETTINGS}"
+    try:
+        system, place = _opened(folder)
+        files = [each.path for each in system.get_file_info(fs.FileSelector(place)) if each.size]
+        text = next(_read(path, system) for path in sorted(files) if os.path.basename(path).startswith("part-"))
+        stages: dict[str, dict[str, Any]] = json.loads(text)["stages"]
+    except (OSError, pa.ArrowException, StopIteration, ValueError, KeyError):
+        advice = "give the folder that .start(checkpoint=...) was given, on a file system that pyarrow knows"
+        raise StateError(must("checkpoint", "be that of a query of this version", checkpoint, advice)) from None
+    return stages
+
+
+def _read(path: str, system: fs.FileSystem | None = None) -> bytes:
+    known, place = (system, path) if system is not None else _opened(path)
+    with known.open_input_stream(place) as stream:
+        data: bytes = stream.read()
+    return data
+
+
+def _opened(path: str) -> tuple[fs.FileSystem, str]:
+    if path.startswith("file:"):
+        return fs.LocalFileSystem(), "/" + path.removeprefix("file:").lstrip("/")
+    if "://" in path:
+        system, place = fs.FileSystem.from_uri(path)
+        return system, place
+    return fs.LocalFileSystem(), os.path.abspath(path)
