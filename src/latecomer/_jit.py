@@ -45,12 +45,14 @@ def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
 
 
 def _stamp(compiled: Any, filename: str) -> None:
-    """Let the cache forget a kernel when any file beside it changes: kernels call those of their neighbours.
+    """Let the cache forget a kernel when a file beside it, or one of the package's top folder, changes.
 
-    Numba looks at the kernel's own file only, and would run old code of a neighbour that was compiled into it.
+    Kernels call those of their neighbours, and of the top folder's `search`. Numba looks at the kernel's own file only,
+    and would run old code of another file that was compiled into it.
     """
     file = compiled._cache._cache_file
-    file._source_stamp = (file._source_stamp, _folder_stamp(Path(filename).parent))
+    folders = (Path(filename).parent, Path(__file__).parent)
+    file._source_stamp = (file._source_stamp, *(_folder_stamp(folder) for folder in folders))
 
 
 @cache
