@@ -16,10 +16,10 @@ from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, FOREVER_US, NEVER_US, Int64s, Layout
 from latecomer.progress import Timeline
-from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
+from latecomer.timetravel.triggers import LAZY, Trigger, check_trigger
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.operators import Operator, Step, WindowAggregation
 from latecomer.windows.window import WINDOW_END, WINDOW_START
@@ -72,6 +72,11 @@ class TimeTravel(Settings):
         return duration_us(self.bound, "bound")
 
     @property
+    def retention_us(self) -> int:
+        """How far behind the mark an event may be and still be held: the bound and twice the reach."""
+        return self.bound_us + 2 * self.reach.us
+
+    @property
     def by_key(self) -> bool:
         return True
 
@@ -83,7 +88,8 @@ class TimeTravel(Settings):
         return TimeTraveller(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
-        return len(accepted_ts_us)
+        oldest_us = int(timeline.mark_us[-1]) - self.retention_us
+        return int((accepted_ts_us >= oldest_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
         passed_us, mark_us = timeline.punctuation(self.bound_us + 1), int(timeline.mark_us[-1])

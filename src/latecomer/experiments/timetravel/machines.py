@@ -20,7 +20,7 @@ from latecomer.experiments.timetravel.application import KEY, TIME
 from latecomer.experiments.timetravel.classes import Late, Result
 from latecomer.headers import HeaderBuilder
 from latecomer.progress import Progress, Timeline
-from latecomer.timetravel.kept import DUPLICATES
+from latecomer.timetravel.state import DUPLICATES
 from latecomer.windows import WINDOW_START
 
 LAYOUT = Layout(TIME, (KEY,))
