@@ -1,8 +1,8 @@
-"""What replays change: their results against those that were last given, context by context.
+"""What replays change: their results compared with those that were last given, context by context.
 
-Results that were given and may change still are standing. A replay says anew what stands in the stretch that its late
+Results that were given and may change still are standing. A replay gives anew what stands in the stretch that its late
 events touch: what is equal stays, what is missing is voided, what is new is given. So every point, a key and a time,
-has versions: what stood before, and what each context that touches it says, in order. Each is compared with the one
+has versions: what stood before, and what each context that touches it gives, in order. Each is compared with the one
 before it, all points and all versions at a time.
 """
 
@@ -83,16 +83,20 @@ def standing_results(tables: Tables, time: str) -> Standing | None:
     return reduce(Standing.joined, parts) if parts else None
 
 
+def replayed_results(contexts: Contexts, results: Results) -> Standing:
+    """The results of replays."""
+    return Standing(results.rows, contexts.key[results.context], results.start_us)
+
+
 def compare(standing: Standing | None, contexts: Contexts, results: Results | None, reach_us: int) -> Comparison | None:
-    """Compare replays with what stands, and say what changes; None if there is nothing of either."""
-    if results is not None:
-        fresh = Standing(results.rows, contexts.key[results.context], results.start_us)
-        standing = fresh.take(np.zeros(0, dtype=np.int64)) if standing is None else standing
-    if standing is None:
+    """Compare replays with what stands: what changes; None if there is nothing of either."""
+    replayed = None if results is None else replayed_results(contexts, results)
+    parts = [part for part in (standing, replayed) if part is not None]
+    if not parts:
         return None
-    before, context = len(standing.key), np.full(len(standing.key), -1)
-    if results is not None:
-        standing, context = standing.joined(fresh), np.append(context, results.context)
+    before = 0 if standing is None else len(standing.key)
+    context = np.append(np.full(before, -1), results.context) if results is not None else np.full(before, -1)
+    standing = reduce(Standing.joined, parts)
     versions = _versions(standing, context, contexts, reach_us)
     chosen = np.flatnonzero(versions.last)
     given, void = np.zeros(len(context), dtype=np.bool_), np.zeros(len(context), dtype=np.bool_)
@@ -109,7 +113,7 @@ def repeat(contexts: Contexts, results: Results | None) -> Changes | None:
     """Every result of a replay, given again, as in the paper."""
     if results is None:
         return None
-    standing = Standing(results.rows, contexts.key[results.context], results.start_us)
+    standing = replayed_results(contexts, results)
     return _in_order(standing, (np.arange(len(results.context)), results.context, GIVEN))
 
 
@@ -129,14 +133,14 @@ def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us:
     touched, by = np.divmod(touching, max(len(contexts), 1))
     first[rows] = np.searchsorted(touched, point)
     last[rows] = np.searchsorted(touched, point, side="right") - first[rows]
-    said = context[rows] >= 0
-    place = np.searchsorted(touching, point[said] * len(contexts) + context[rows[said]])
-    number[rows[said]] = place - first[rows[said]] + 1
+    given = context[rows] >= 0
+    place = np.searchsorted(touching, point[given] * len(contexts) + context[rows[given]])
+    number[rows[given]] = place - first[rows[given]] + 1
     return _Versions(number, first, last, by)
 
 
 def _touching(points: GroupedTimes, contexts: Contexts, reach_us: int) -> Int64s:
-    """Which points, in the order of keys and times, which contexts say anew: point * contexts + context, in order."""
+    """Which points, in the order of keys and times, which contexts give anew: point * contexts + context, in order."""
     late_us, owner = contexts.late.ts_us, np.repeat(np.arange(len(contexts)), np.diff(contexts.late.starts))
     first = places_from(points, contexts.key[owner], late_us - (reach_us - 1))
     stop = places_from(points, contexts.key[owner], late_us + 1)

@@ -1,4 +1,4 @@
-"""Which results cannot change any more, asked of what is known of every key.
+"""Which results cannot change any more, by what is known of every key.
 
 A result with time s depends on events in [s, s + reach). It is final when the key's own events have passed that
 stretch with no open hole in it, or when the bound has passed it.

@@ -88,7 +88,7 @@ def _windows_of(operator: Operator) -> Iterator[Window]:
             yield each.window
         elif not isinstance(each, Step):
             rule = "be made of operators whose windows are known: WindowAggregation and Step"
-            raise InputError(must("application", rule, type(each).__name__, "write it as an WindowAggregation"))
+            raise InputError(must("application", rule, type(each).__name__, "write it as a WindowAggregation"))
 
 
 def parts_of(operator: Operator) -> Iterator[Operator]:
