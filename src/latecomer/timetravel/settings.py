@@ -6,6 +6,7 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -61,17 +62,17 @@ class TimeTravel(Settings):
             rule = f"be at least as long as all windows together ({reach.us:,} us)"
             raise InputError(must("bound", rule, self.bound, "make it longer"))
 
-    @property
+    @cached_property
     def reach(self) -> Reach:
         """The windows of the application."""
         return reach_of(self.operator, 1 if self.periodicity is None else duration_us(self.periodicity, "periodicity"))
 
-    @property
+    @cached_property
     def bound_us(self) -> int:
         """The bound in microseconds."""
         return duration_us(self.bound, "bound")
 
-    @property
+    @cached_property
     def retention_us(self) -> int:
         """How far behind the mark an event may be and still be held: the bound and twice the reach."""
         return self.bound_us + 2 * self.reach.us
