@@ -235,3 +235,16 @@ def _soon(late: pa.RecordBatch) -> pa.Array:
 )
 def test_time_travel_keeps_the_five_invariants(trigger: Trigger, holes: Holes) -> None:
     check_machine(TimeTravel(APP, "300 ms", holes, trigger), runs=2, events=30, seed=4)
+
+
+SHORT = TimeTravel(WindowAggregation(Window("6 ms", "2 ms"), ASKED), "20 ms", CustomHoles(_anywhere))
+
+
+def test_what_is_held_stays_within_the_bound_and_twice_the_reach() -> None:
+    check_machine(SHORT, runs=3, events=60, seed=4)
+
+
+def test_a_machine_whose_contexts_never_expire_holds_more_than_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("latecomer.timetravel.state.Buckets.expire", lambda buckets, before_us: None)
+    with pytest.raises(AssertionError, match=r"holds what it promises.*events held where at most"):
+        check_machine(SHORT, runs=3, events=60, seed=4)

@@ -79,7 +79,7 @@ def test_holes_are_told_in_just_one_way() -> None:
     assert holes_of("1 hour", None, None) == Period("1 hour")
     assert holes_of(None, "n", None) == Enumerator("n")
     assert isinstance(holes_of(None, None, lambda before, after: []), CustomHoles)
-    with pytest.raises(InputError, match="told in one way: every, enumerator or holes; got '0 ways'"):
+    with pytest.raises(InputError, match="said in one way: every, enumerator or holes; got '0 ways'"):
         holes_of(None, None, None)
     with pytest.raises(InputError, match="got '2 ways'"):
         holes_of("1 hour", "n", None)

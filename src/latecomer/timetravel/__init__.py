@@ -1,8 +1,8 @@
 """Exact results for very late data, by replaying contexts in shifted time (TinTiN)."""
 
-from latecomer.timetravel.firing import EAGER, LAZY, Trigger
 from latecomer.timetravel.holes import UNKNOWN, CustomHoles, Enumerator, HoleFunction, Holes, Period, holes_of
 from latecomer.timetravel.settings import TimeTravel
+from latecomer.timetravel.triggers import EAGER, LAZY, Trigger
 
 __all__ = [
     "EAGER",

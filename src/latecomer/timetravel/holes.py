@@ -20,7 +20,7 @@ from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import EventBatch, Int64s, int64_view
 
-UNKNOWN = -1  # so many are missing: who knows
+UNKNOWN = -1  # any number of events may be missing
 INSIDE, TOUCHING, COUNTED = range(3)  # an event is in a hole: between its ends, at them too, by its number
 
 HoleFunction = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
@@ -56,7 +56,7 @@ def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunct
     """What the user said of holes, in one of three ways."""
     ways = [way for way in (every, enumerator, function) if way is not None]
     if len(ways) != 1:
-        rule = "be told in one way: every, enumerator or holes"
+        rule = "be said in one way: every, enumerator or holes"
         raise InputError(must("where events are missing", rule, f"{len(ways)} ways", "e.g. every='1 hour'"))
     if every is not None:
         return Period(every)
@@ -130,7 +130,7 @@ class Enumerator(Holes):
 
 @dataclass(frozen=True)
 class CustomHoles(Holes):
-    """The user's function tells: from events and their successors, row by row, to how many are missing between them.
+    """The user's function: from events and their successors, row by row, to how many are missing between them.
 
     It may return whole numbers (UNKNOWN, that is -1, for any number) or true and false.
     """
@@ -146,15 +146,15 @@ class CustomHoles(Holes):
         given = self.function(events.take(before).user_rows, events.take(after).user_rows)
         if isinstance(given, pa.Array | pa.ChunkedArray):
             given = given.to_numpy(zero_copy_only=False)
-        told = np.asarray(given)
-        if told.shape != after.shape or told.dtype.kind not in "biu":
+        missing = np.asarray(given)
+        if missing.shape != after.shape or missing.dtype.kind not in "biu":
             rule = "return one whole number, or true or false, per row"
             raise InputError(
-                must("holes", rule, f"{told.dtype} of shape {told.shape}", "e.g. np.full(after.num_rows, -1)")
+                must("holes", rule, f"{missing.dtype} of shape {missing.shape}", "e.g. np.full(after.num_rows, -1)")
             )
-        if told.dtype.kind == "b":
-            return np.where(told, UNKNOWN, 0)
-        return np.maximum(told.astype(np.int64), UNKNOWN)
+        if missing.dtype.kind == "b":
+            return np.where(missing, UNKNOWN, 0)
+        return np.maximum(missing.astype(np.int64), UNKNOWN)
 
     def check(self, columns: pa.Schema) -> None:
         """The user's function must know its columns."""

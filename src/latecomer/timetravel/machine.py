@@ -1,8 +1,8 @@
-"""The machine of time travel: a live instance of the application, what is kept around holes, and replays.
+"""The machine of time travel: a live instance of the application, what is held around holes, and replays.
 
-Per key it keeps the recent events (as far back as the application looks), and of older ones those that lie near a hole:
-its context. An event that is on time goes to the live instance; a late one that falls into a hole joins the contexts
-and waits for its replay. A replay says anew all results that the late event touches.
+Per key it holds the recent events (as far back as the application looks), and of older ones those that lie near a hole:
+its context. An event that is on time goes to the live instance; a late one that falls into a hole joins the contexts,
+and its replay is pending. A replay gives anew all results that the late event touches.
 
 Invariants
 1. The live instance sees events in order, each once, and never a late one.
@@ -15,22 +15,42 @@ Paper: TinTiN, section 6.5, Algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, EventBatch, Layout
-from latecomer.outputs import Output, refused
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, take_rows
+from latecomer.outputs import Output, Pane, late, refused, revisable
 from latecomer.progress import Timeline
-from latecomer.timetravel.kept import Kept
+from latecomer.timetravel.comparison import Changes, Comparison, compare, repeat, standing_results
+from latecomer.timetravel.final_results import Finality, live_moments, replay_moments
+from latecomer.timetravel.key_history import KeyHistory, MicroBatch, follow_events
 from latecomer.timetravel.reach import with_checked_steps
-from latecomer.timetravel.turn import Turn
+from latecomer.timetravel.replay import Replica, Results, held_events
+from latecomer.timetravel.state import State, Stored
+from latecomer.timetravel.tables import FIRED, LATE, RECENT, ROLE, Tables
+from latecomer.timetravel.triggers import Contexts, Firing, Pending, Ticks, fire, pending_replays, unite_contexts
 
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
 
-LIVE, KEPT = range(2)
+LIVE, STATE = range(2)
+NO_HOLE = "no_hole"
+
+_END_TICK = FOREVER_US - 1
+
+
+class Arrived(NamedTuple):
+    """The events of a micro-batch, sorted, and what the live instance gave for those that are on time."""
+
+    on_time: EventBatch | None = None
+    late: EventBatch | None = None
+    live: pa.RecordBatch | None = None
 
 
 class TimeTraveller(Machine):
@@ -38,15 +58,16 @@ class TimeTraveller(Machine):
 
     def __init__(self, settings: TimeTravel, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
-        self._settings = settings
-        checked = with_checked_steps(settings.operator, layout, settings.reach.step_us)
+        self._settings, self._reach = settings, settings.reach
+        self._start = settings.operator.layout_after(layout).time
+        checked = with_checked_steps(settings.operator, layout, self._reach.step_us)
         self._live = checked.build(store.part(LIVE, 2), layout)
-        self._kept = Kept(store.part(KEPT, 2), settings, layout)
+        self._state = State(store.part(STATE, 2), settings, layout)
 
     @property
     def held(self) -> int:
-        """Events kept: recent ones, contexts and late ones; not what the live instance keeps of its windows."""
-        return self._kept.events
+        """Events held: recent ones, contexts and late ones; not what the live instance holds of its windows."""
+        return self._state.events
 
     def punctuation(self, timeline: Timeline) -> int:
         return self._settings.punctuation(timeline)
@@ -59,12 +80,143 @@ class TimeTraveller(Machine):
             yield from refused(batch, too_late, punctuation_us, timeline)
         behind = (batch.ts_us <= punctuation_us) & ~too_late
         on_time = batch.filter(~behind & ~too_late).sorted()
-        given, _ = self._live.push(on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
-        turn = Turn(self._settings, self.layout, self._kept, timeline)
-        yield from turn.run(on_time, batch.filter(behind).sorted(), given)
+        live, _ = self._live.push(on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
+        yield from self._run(Arrived(on_time, batch.filter(behind).sorted(), live), timeline, ending=False)
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        given, _ = self._live.push(None, FOREVER_US)
-        yield from Turn(self._settings, self.layout, self._kept, None).run(None, None, given)
-        self._kept.clear()
+        live, _ = self._live.push(None, FOREVER_US)
+        yield from self._run(Arrived(live=live), end_of_stream(self._state.mark_us), ending=True)
+        self._state.clear()
+
+    def _run(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> Iterator[Output]:
+        """A micro-batch, from the state before it to the state after it."""
+        settings, reach = self._settings, self._reach
+        stored, batch = self._load(arrived, timeline)
+
+        history = follow_events(batch)
+        yield from no_hole_output(history.refused, timeline)
+
+        pending, pending_rows = pending_replays(batch, history.accepted)
+        ticks = Ticks(timeline, reach.wait_us, history.arrival_tick)
+        firing, waits = fire(settings.trigger, pending, history.on_time, ticks, settings.bound_us, ending=ending)
+        contexts = unite_contexts(firing, pending, reach.us)
+        results = self._replay(batch, history, contexts)
+
+        finality = Finality(batch, history, ticks)
+        yield from self._live_output(batch.tables, finality, ticks, pending)
+        comparison = self._compare(batch.tables, contexts, results)
+        changes = repeat(contexts, results) if comparison is None else comparison.changes
+        yield from self._replay_output(changes, contexts, finality)
+
+        still_pending = Pending._make(column[waits] for column in pending)
+        self._save_results(stored, comparison, finality, still_pending)
+        self._state.save_history(batch, history, stored.holes)
+        self._save_pending(pending_rows, firing, waits)
+
+    def _load(self, arrived: Arrived, timeline: Timeline) -> tuple[Stored, MicroBatch]:
+        """Read what the micro-batch needs of the state, and number the keys of all its tables."""
+        late_us = np.zeros(0, dtype=np.int64) if arrived.late is None else arrived.late.ts_us
+        stored = self._state.load(late_us, int(timeline.punctuations(1)[0]))
+        tables = {
+            "recent": stored.recent,
+            "on_time": _with_role(arrived.on_time, RECENT),
+            "late": _with_role(arrived.late, LATE),
+            "pending": stored.pending,
+            "long_holes": stored.long_holes,
+            "young_results": stored.young_results,
+            "live": arrived.live,
+            "contexts": stored.contexts.rows,
+            "holes": stored.holes.rows,
+            "results": stored.results.rows,
+        }
+        return stored, MicroBatch(Tables(tables, self.layout.key), timeline, self.layout, self._settings)
+
+    def _replay(self, batch: MicroBatch, history: KeyHistory, contexts: Contexts) -> Results | None:
+        """What the application makes of the contexts; None if nothing."""
+        if len(contexts) == 0:
+            return None
+        replica = Replica(self._settings.operator, self.layout, self._reach, shifted=self._settings.shifted)
+        return replica.run(contexts, held_events(batch, history.accepted, contexts.key))
+
+    def _live_output(self, tables: Tables, finality: Finality, ticks: Ticks, pending: Pending) -> Iterator[Output]:
+        """What the live instance gave."""
+        rows, key, start_us = tables.get("live"), tables.key("live"), tables.column("live", self._start)
+        if rows is None:
+            return
+        final = finality.final(key, start_us, live_moments(ticks.complete(start_us)))
+        final &= ~finality.awaits_replay(key, start_us, pending)
+        yield from result_outputs(rows, None, Pane.ON_TIME, final)
+
+    def _compare(self, tables: Tables, contexts: Contexts, results: Results | None) -> Comparison | None:
+        """Replays against the results that stand; None if there is nothing, or nothing is to be voided."""
+        if not self._settings.retract:
+            return None
+        return compare(standing_results(tables, self._start), contexts, results, self._reach.us)
+
+    def _replay_output(self, changes: Changes | None, contexts: Contexts, finality: Finality) -> Iterator[Output]:
+        """What replays change."""
+        if changes is not None and len(changes.context):
+            results, context, change = changes
+            final = finality.final(results.key, results.start_us, replay_moments(contexts, context))
+            yield from result_outputs(results.rows, change, Pane.REVISED, final)
+
+    def _save_results(
+        self, stored: Stored, comparison: Comparison | None, finality: Finality, pending: Pending
+    ) -> None:
+        """Store the results that stand and may change; those that were loaded come first among them."""
+        if comparison is None:
+            return
+        self._state.count_duplicates(comparison.duplicates)
+        standing, loaded = comparison.standing, stored.results.rows
+        may_change, young = finality.after_batch(standing.key, standing.start_us, pending)
+        stands = comparison.stands[: 0 if loaded is None else loaded.num_rows]
+        old = int(stands.sum())
+        gone = ~stands
+        gone[np.flatnonzero(stands)] |= ~may_change[:old]
+        may_change[:old] = False
+        new_rows, young_rows = (standing.take(np.flatnonzero(may_change & each)).rows for each in (~young, young))
+        self._state.save_results(stored.results, gone, new_rows, young_rows)
+
+    def _save_pending(self, rows: pa.RecordBatch | None, firing: Firing, waits: Bools) -> None:
+        """Store the late events whose replay is still pending, and which of them were replayed too early."""
+        if rows is None:
+            return
+        place = rows.schema.get_field_index(FIRED)
+        fired: Int64s = rows.column(place).to_numpy().copy()
+        fired[firing.pending] = 1
+        rows = rows.set_column(place, FIRED, pa.array(fired))
+        self._state.save_pending(take_rows(rows, np.flatnonzero(waits)))
+
+
+def end_of_stream(mark_us: int) -> Timeline:
+    """The stream is over: nothing comes any more."""
+    tick, mark = np.array([NEVER_US, _END_TICK]), np.array([mark_us, mark_us])
+    return Timeline(tick, mark, np.array([NEVER_US, FOREVER_US]))
+
+
+def no_hole_output(events: EventBatch | None, timeline: Timeline) -> Iterator[Output]:
+    """Late events that fall into no hole, for the lane `late`."""
+    if events is not None and len(events):
+        aside = events.sorted()
+        yield late(aside, timeline.mark_before(aside.tick) - aside.ts_us, NO_HOLE)
+
+
+def result_outputs(
+    rows: pa.RecordBatch, change: npt.NDArray[np.int8] | None, pane: Pane, final: Bools
+) -> Iterator[Output]:
+    """Results, those that are final after the others: of one key and time, they come last."""
+    for chosen, is_final in ((~final, False), (final, True)):
+        if chosen.any():
+            places = np.flatnonzero(chosen)
+            some = rows if chosen.all() else take_rows(rows, places)
+            yield revisable(some, 1 if change is None else pa.array(change[places]), pane, is_final)
+
+
+def _with_role(events: EventBatch | None, role: int) -> pa.RecordBatch | None:
+    """Events in the order of processing, tick by tick, with why they are stored."""
+    if events is None:
+        return None
+    order = np.argsort(events.tick, kind="stable")
+    rows = events.rows if bool((np.diff(order) == 1).all()) else take_rows(events.rows, order)
+    return rows.append_column(ROLE, pa.array(np.full(len(events), role, dtype=np.int8)))

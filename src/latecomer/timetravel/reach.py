@@ -8,7 +8,7 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou), sections 6.1, 6.2 and 6.4
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from latecomer.codec import widened
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, equal_rows, int64_view
+from latecomer.events import Layout, equal_rows, int64_view
+from latecomer.timetravel.tables import shift_times
 from latecomer.windows.aggregates import Mean, Sum, Variance
 from latecomer.windows.collected import Custom
 from latecomer.windows.grouping import group_rows
@@ -54,15 +55,10 @@ class Reach:
         exact = lcm(least, *self.sizes_us)
         return exact if self.adds_up and exact <= _LONGEST_EXACT_US else least
 
-    def passed(self, punctuation_us: int) -> int:
-        """The last time of which the live instance has given the results, when its input has come so far."""
-        if punctuation_us in (NEVER_US, FOREVER_US):
-            return punctuation_us
-        return punctuation_us - self.us + len(self.sizes_us)
-
-    def needed(self, ts_us: int) -> int:
-        """How far its input must have come to give the results of a time: the inverse of `passed`."""
-        return ts_us + self.us - len(self.sizes_us)
+    @property
+    def wait_us(self) -> int:
+        """How far beyond a time the input must have come for the live instance to give the results of that time."""
+        return self.us - len(self.sizes_us)
 
 
 def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
@@ -92,7 +88,7 @@ def _windows_of(operator: Operator) -> Iterator[Window]:
             yield each.window
         elif not isinstance(each, Step):
             rule = "be made of operators whose windows are known: WindowAggregation and Step"
-            raise InputError(must("application", rule, type(each).__name__, "write it as an WindowAggregation"))
+            raise InputError(must("application", rule, type(each).__name__, "write it as a WindowAggregation"))
 
 
 def parts_of(operator: Operator) -> Iterator[Operator]:
@@ -126,8 +122,8 @@ def _checked(step: Step, layout: Layout, times: tuple[str, ...], step_us: int) -
         if isinstance(given, pa.RecordBatch) and {layout.time, *layout.key} <= set(given.schema.names):
             _check_fixed(rows, given, layout, where)
             some = rows.slice(0, _SAMPLE)
-            moved = step.function(shifted(some, times, shift_us))
-            _check_timeless(step.function(some), shifted(moved, times, -shift_us), where)
+            moved = step.function(shift_times(some, times, shift_us))
+            _check_timeless(step.function(some), shift_times(moved, times, -shift_us), where)
         return given
 
     return replace(step, function=checked)
@@ -153,13 +149,3 @@ def _check_timeless(given: pa.RecordBatch, moved: pa.RecordBatch, where: str) ->
     if not (same and bool(equal_rows(given, moved).all())):
         advice = "say the periodicity, e.g. '1 day', or read and copy times before the application or after it"
         raise InputError(must(where, "give the same at other times, where replays run", "something else", advice))
-
-
-def shifted(rows: pa.RecordBatch, times: Iterable[str], by_us: Int64s | int) -> pa.RecordBatch:
-    """The same rows at other times: those of these columns that they have."""
-    for name in times:
-        place = rows.schema.get_field_index(name)
-        if place >= 0:
-            field = rows.schema.field(place)
-            rows = rows.set_column(place, field, pa.array(int64_view(rows.column(place)) + by_us).view(field.type))
-    return rows

@@ -21,7 +21,6 @@ from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError, must
 from latecomer.events import (
     FOREVER_US,
-    Bools,
     EventBatch,
     Int64s,
     Layout,
@@ -29,32 +28,46 @@ from latecomer.events import (
     int64_view,
     sort_times,
     take_rows,
+    total_order,
 )
-from latecomer.timetravel.firing import Firing, Waiting
-from latecomer.timetravel.numbering import Tables
-from latecomer.timetravel.reach import RESULT_TIMES, Reach, shifted
+from latecomer.timetravel.key_history import Accepted, MicroBatch
+from latecomer.timetravel.reach import RESULT_TIMES, Reach
+from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, any_within, group_starts, places_from, shift_times
+from latecomer.timetravel.triggers import Contexts
 from latecomer.windows.operators import Operator
 
 MOST_EVENTS = 2_000_000  # to be replayed in one run
 LAST_SLOT_US = FOREVER_US // 2  # windows of slots up to here close before FOREVER_US
 
 
-class Contexts(NamedTuple):
-    """What is replayed: per context the key, the moment, how far live has come, and its late events in `late_us`.
+class HeldEvents(NamedTuple):
+    """Events in the order of keys and events; `arrived` is the moment of late ones of this batch, -1 for others."""
 
-    Those of context c are `late_us[starts[c]:starts[c + 1]]`, in order.
-    """
+    events: EventBatch
+    times: GroupedTimes
+    arrived: Int64s
 
-    key: Int64s
-    tick: Int64s
-    moment: Int64s
-    at_once: Bools
-    passed_us: Int64s
-    starts: Int64s
-    late_us: Int64s
 
-    def __len__(self) -> int:
-        return len(self.key)
+def held_events(batch: MicroBatch, accepted: Accepted | None, keys: Int64s) -> HeldEvents:
+    """All events that are held of some keys: contexts, recent and new ones, and late ones that were accepted."""
+    tables, wanted = batch.tables, np.zeros(batch.tables.count, dtype=np.bool_)
+    wanted[keys] = True
+    stored = [name for name in ("contexts", "recent", "on_time") if tables.get(name) is not None]
+    chosen = [np.flatnonzero(wanted[tables.key(name)]) for name in stored]
+    parts = [take_rows(tables.get(name), rows) for name, rows in zip(stored, chosen, strict=True)]
+    numbers = [tables.key(name)[rows] for name, rows in zip(stored, chosen, strict=True)]
+    arrived = [np.full(len(rows), -1) for rows in chosen]
+    if accepted is not None:
+        rows = np.flatnonzero(wanted[accepted.key])
+        parts.append(accepted.events.take(rows).rows)
+        numbers.append(accepted.key[rows])
+        arrived.append(accepted.moment[rows])
+    events, number = EventBatch(concat_rows(parts), batch.layout).without(ROLE), np.concatenate(numbers)
+    order = total_order(events)
+    order = order[sort_times(number[order])[1]]
+    events = events.take(order)
+    times = GroupedTimes(events.ts_us, group_starts(number[order], tables.count))
+    return HeldEvents(events, times, np.concatenate(arrived)[order])
 
 
 class Results(NamedTuple):
@@ -65,25 +78,11 @@ class Results(NamedTuple):
     start_us: Int64s
 
 
-def unite(firing: Firing, waiting: Waiting, reach_us: int) -> Contexts:
-    """One context for the late events of a key that are replayed at the end of a tick, as far as theirs overlap."""
-    key, late_us = waiting.key[firing.waiting], waiting.ts_us[firing.waiting]
-    if len(key) == 0:
-        return Contexts(key, key, key, key > 0, key, np.zeros(1, dtype=np.int64), key)
-    new = np.ones(len(key), dtype=np.bool_)
-    alike = ~firing.at_once[1:] & ~firing.at_once[:-1] & (firing.tick[1:] == firing.tick[:-1]) & (key[1:] == key[:-1])
-    new[1:] = ~(alike & (late_us[1:] - late_us[:-1] < 2 * reach_us))
-    first = np.flatnonzero(new)
-    starts = np.append(first, len(key))
-    return Contexts(
-        key[first],
-        firing.tick[first],
-        firing.moment[first],
-        firing.at_once[first],
-        firing.passed_us[first],
-        starts,
-        late_us,
-    )
+class Slots(NamedTuple):
+    """Per context by how much it moves in time, and in which run of the replica it is replayed."""
+
+    shift_us: Int64s
+    run: Int64s
 
 
 class Replica:
@@ -93,23 +92,17 @@ class Replica:
         self._operator, self._layout, self._reach, self._shifted = operator, layout, reach, shifted
         self._time = operator.layout_after(layout).time
 
-    def run(self, contexts: Contexts, known: EventBatch, known_key: Int64s, arrived: Int64s) -> Results | None:
-        """What the application makes of the contexts, of what is known of their keys.
-
-        Events are in the order of keys and times; `arrived` is the moment at which a late event of this batch came,
-        -1 for others.
-        """
-        low_us = contexts.late_us[contexts.starts[:-1]] - self._reach.us + 1
-        high_us = contexts.late_us[contexts.starts[1:] - 1] + self._reach.us
-        first, stop = np.empty(len(contexts), dtype=np.int64), np.empty(len(contexts), dtype=np.int64)
-        find_stretches(known_key, known.ts_us, contexts.key, low_us, first)
-        find_stretches(known_key, known.ts_us, contexts.key, high_us, stop)
+    def run(self, contexts: Contexts, held: HeldEvents) -> Results | None:
+        """What the application makes of the contexts, from what is held of their keys."""
+        starts, late_us = contexts.late.starts, contexts.late.ts_us
+        first = places_from(held.times, contexts.key, late_us[starts[:-1]] - self._reach.us + 1)
+        stop = places_from(held.times, contexts.key, late_us[starts[1:] - 1] + self._reach.us)
         found: list[Results] = []
         for chosen in portions(stop - first):
             place, owner = spread_out(first[chosen], stop[chosen])
             context = chosen[owner]
-            there = np.flatnonzero(arrived[place] <= contexts.moment[context])
-            found += self._replayed(contexts, known.take(place[there]), context[there])
+            there = np.flatnonzero(held.arrived[place] <= contexts.moment[context])
+            found += self._replayed(contexts, held.events.take(place[there]), context[there])
         return _together(found)
 
     def _replayed(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> list[Results]:
@@ -118,28 +111,29 @@ class Replica:
             return []
         if not self._shifted:
             return list(self._fresh(contexts, rows, context))
-        shift_us, go = self._shifts(contexts, rows, context)
+        slots = self._slots(contexts, rows, context)
         found: list[Results] = []
-        for number in range(int(go.max()) + 1):
-            mine = np.flatnonzero(go[context] == number)
+        for number in range(int(slots.run.max()) + 1):
+            mine = np.flatnonzero(slots.run[context] == number)
             some, of = (rows, context) if len(mine) == len(rows) else (rows.take(mine), context[mine])
-            given = self._given(move_rows(some, shift_us[of]))
+            moved = EventBatch(shift_times(some.rows, (some.layout.time,), slots.shift_us[of]), some.layout)
+            given = self._given(moved)
             if given is not None:
-                owner = self._context_of(given, some, of, shift_us)
-                found += self._touched(contexts, shifted(given, RESULT_TIMES, -shift_us[owner]), owner)
+                owner = self._context_of(given, some, of, slots.shift_us)
+                found += self._touched(contexts, shift_times(given, RESULT_TIMES, -slots.shift_us[owner]), owner)
         return found
 
-    def _shifts(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> tuple[Int64s, Int64s]:
-        """By how much each context moves, and in which go it is replayed: slots must not go beyond all times."""
+    def _slots(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> Slots:
+        """By how much each context moves, and in which run it is replayed."""
         first = np.flatnonzero(np.diff(context, prepend=-1))
         last = np.append(first[1:], len(context)) - 1
         low_us, high_us = np.zeros(len(contexts), dtype=np.int64), np.full(len(contexts), -1)
         low_us[context[first]], high_us[context[first]] = rows.ts_us[first], rows.ts_us[last]
         _, key = np.unique(contexts.key, return_inverse=True)
-        shift_us, go = np.zeros(len(contexts), dtype=np.int64), np.zeros(len(contexts), dtype=np.int64)
-        last_us, last_go = (np.zeros(int(key.max()) + 1, dtype=np.int64) for _ in range(2))
-        place_slots(key, low_us, high_us, last_us, last_go, self._reach.us, self._reach.step_us, shift_us, go)
-        return shift_us, go
+        slots = Slots(*np.zeros((2, len(contexts)), dtype=np.int64))
+        last_slots = LastSlots(*np.zeros((2, int(key.max()) + 1), dtype=np.int64))
+        place_slots(Spans(key, low_us, high_us), last_slots, self._reach.us, self._reach.step_us, slots)
+        return slots
 
     def _given(self, rows: EventBatch) -> pa.RecordBatch | None:
         """What the application makes of events, from the first to the last."""
@@ -155,10 +149,9 @@ class Replica:
         tables = Tables({"given": given, "contexts": take_rows(rows.rows, first)}, self._layout.key)
         key, start_us = tables.key("given"), int64_view(given.column(self._time))
         order = np.lexsort((low_us, tables.key("contexts")))
-        slot_key, slot_us = tables.key("contexts")[order], low_us[order]
-        found = np.empty(given.num_rows, dtype=np.int64)
-        find_stretches(slot_key, slot_us, key, start_us + self._reach.us, found)
-        place = found - 1
+        slot_key = tables.key("contexts")[order]
+        slots = GroupedTimes(low_us[order], group_starts(slot_key, tables.count))
+        place = places_from(slots, key, start_us + self._reach.us) - 1
         strange = (place < 0) | (slot_key[np.maximum(place, 0)] != key)
         if strange.any():
             advice = "let steps leave times and keys as they are"
@@ -169,8 +162,7 @@ class Replica:
     def _touched(self, contexts: Contexts, given: pa.RecordBatch, context: Int64s) -> list[Results]:
         """The results that a late event of the context touches and that the live instance has given, if any."""
         start_us = int64_view(given.column(self._time))
-        touched = np.zeros(len(context), dtype=np.bool_)
-        find_touched(context, start_us, contexts.starts, contexts.late_us, self._reach.us, touched)
+        touched = any_within(contexts.late, context, start_us, self._reach.us)
         chosen = np.flatnonzero(touched & (start_us <= contexts.passed_us[context]))
         return [Results(take_rows(given, chosen), context[chosen], start_us[chosen])] if len(chosen) else []
 
@@ -204,64 +196,34 @@ def spread_out(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
     return place, owner
 
 
-@kernel
-def find_touched(
-    context: Int64s, start_us: Int64s, starts: Int64s, late_us: Int64s, reach_us: int, touched: Bools
-) -> None:
-    """Whether a late event of its context lies in [start, start + reach)."""
-    for i in range(len(context)):
-        low, stop = starts[context[i]], starts[context[i] + 1]
-        high = stop
-        while low < high:
-            middle = (low + high) >> 1
-            if late_us[middle] < start_us[i]:
-                low = middle + 1
-            else:
-                high = middle
-        touched[i] = low < stop and late_us[low] < start_us[i] + reach_us
+class Spans(NamedTuple):
+    """Per context the number of its key, and the times of its first and last event; without events, high < low."""
+
+    key: Int64s
+    low_us: Int64s
+    high_us: Int64s
+
+
+class LastSlots(NamedTuple):
+    """Per key where its last slot ends, and in which run."""
+
+    end_us: Int64s
+    run: Int64s
 
 
 @kernel
-def find_stretches(keys: Int64s, ts_us: Int64s, key: Int64s, from_us: Int64s, found: Int64s) -> None:
-    """For each key and time the place of the key's first row from that time on; rows are in the order of both."""
-    for i in range(len(key)):
-        low, high = 0, len(keys)
-        while low < high:
-            middle = (low + high) >> 1
-            if keys[middle] < key[i] or (keys[middle] == key[i] and ts_us[middle] < from_us[i]):
-                low = middle + 1
-            else:
-                high = middle
-        found[i] = low
-
-
-@kernel
-def place_slots(
-    key: Int64s,
-    low_us: Int64s,
-    high_us: Int64s,
-    last_us: Int64s,
-    last_go: Int64s,
-    reach_us: int,
-    step_us: int,
-    shift_us: Int64s,
-    go: Int64s,
-) -> None:
+def place_slots(spans: Spans, last: LastSlots, reach_us: int, step_us: int, slots: Slots) -> None:
     """Find the nearest slot for each context: after the last one of its key, by more than the reach.
 
-    Where slots would go too far, the next go begins.
+    Where slots would go beyond all times, the next run begins.
     """
-    for i in range(len(key)):
-        if high_us[i] < low_us[i]:
+    for i in range(len(spans.key)):
+        key, low_us, high_us = spans.key[i], spans.low_us[i], spans.high_us[i]
+        if high_us < low_us:
             continue
-        shift_us[i] = ((last_us[key[i]] + reach_us - low_us[i]) // step_us + 1) * step_us
-        if high_us[i] + shift_us[i] > LAST_SLOT_US:
-            last_go[key[i]] += 1
-            shift_us[i] = ((reach_us - low_us[i]) // step_us + 1) * step_us
-        go[i] = last_go[key[i]]
-        last_us[key[i]] = high_us[i] + shift_us[i]
-
-
-def move_rows(rows: EventBatch, shift_us: Int64s) -> EventBatch:
-    """Events at other times."""
-    return EventBatch(shifted(rows.rows, (rows.layout.time,), shift_us), rows.layout)
+        shift_us = ((last.end_us[key] + reach_us - low_us) // step_us + 1) * step_us
+        if high_us + shift_us > LAST_SLOT_US:
+            last.run[key] += 1
+            shift_us = ((reach_us - low_us) // step_us + 1) * step_us
+        slots.shift_us[i], slots.run[i] = shift_us, last.run[key]
+        last.end_us[key] = high_us + shift_us

@@ -6,6 +6,7 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -17,10 +18,10 @@ from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, FOREVER_US, NEVER_US, Int64s, Layout
 from latecomer.gives import STANDING, Explained, Gives, Line, Verb, revised_views, with_revisions
 from latecomer.progress import Timeline
-from latecomer.timetravel.firing import LAZY, Trigger, check_trigger
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
+from latecomer.timetravel.triggers import LAZY, Trigger, check_trigger
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.operators import Operator, Step, WindowAggregation, operator_lines
 from latecomer.windows.window import WINDOW_END, WINDOW_START
@@ -63,21 +64,27 @@ class TimeTravel(Settings):
             rule = f"be at least as long as all windows together ({reach.us:,} us)"
             raise InputError(must("bound", rule, self.bound, "make it longer"))
 
-    @property
+    @cached_property
     def reach(self) -> Reach:
         """The windows of the application."""
         return reach_of(self.operator, 1 if self.periodicity is None else duration_us(self.periodicity, "periodicity"))
 
-    @property
+    @cached_property
     def bound_us(self) -> int:
         """The bound in microseconds."""
         return duration_us(self.bound, "bound")
+
+    @cached_property
+    def retention_us(self) -> int:
+        """How far behind the mark an event may be and still be held: the bound and twice the reach."""
+        return self.bound_us + 2 * self.reach.us
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return TimeTraveller(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
-        return len(accepted_ts_us)
+        oldest_us = int(timeline.mark_us[-1]) - self.retention_us
+        return int((accepted_ts_us >= oldest_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
         """The time up to which results are final."""

@@ -21,7 +21,7 @@ from latecomer.experiments.timetravel.classes import Late, Result
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import PANE, Lane, Output, Pane, changes_of, plain_results
 from latecomer.progress import Progress, Timeline
-from latecomer.timetravel.kept import DUPLICATES
+from latecomer.timetravel.state import DUPLICATES
 from latecomer.windows import WINDOW_START
 
 LAYOUT = Layout(TIME, (KEY,))

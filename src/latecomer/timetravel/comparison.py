@@ -1,14 +1,15 @@
-"""What replays change: their results against those that were last given, context by context.
+"""What replays change: their results compared with those that were last given, context by context.
 
-Results that were given and may change still are standing. A replay says anew what stands in the stretch that its late
+Results that were given and may change still are standing. A replay gives anew what stands in the stretch that its late
 events touch: what is equal stays, what is missing is voided, what is new is given. So every point, a key and a time,
-has versions: what stood before, and what each context that touches it says, in order. Each is compared with the one
+has versions: what stood before, and what each context that touches it gives, in order. Each is compared with the one
 before it, all points and all versions at a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
-from latecomer.timetravel.replay import Contexts, Results, find_stretches, spread_out
+from latecomer.timetravel.replay import Results, spread_out
+from latecomer.timetravel.tables import GroupedTimes, Tables, group_starts, places_from
+from latecomer.timetravel.triggers import Contexts
 from latecomer.windows.grouping import group_rows
 
 GIVEN, VOID = 1, -1
@@ -49,12 +52,12 @@ class Changes(NamedTuple):
     change: npt.NDArray[np.int8]
 
 
-class Revised(NamedTuple):
-    """What replays changed, what stands after them, and how many results were given once more."""
+class Comparison(NamedTuple):
+    """What replays changed, what stands after them, and how many results they gave as they were."""
 
     changes: Changes
     standing: Standing
-    kept: Bools  # which of those that stood before stand still
+    stands: Bools  # which of those that stood before stand still
     duplicates: int
 
 
@@ -70,12 +73,30 @@ class _Versions(NamedTuple):
     contexts: Int64s
 
 
-def revise(standing: Standing, contexts: Contexts, results: Results | None, reach_us: int) -> Revised:
-    """Compare replays with what stands, and say what changes."""
-    before, context = len(standing.key), np.full(len(standing.key), -1)
-    if results is not None:
-        fresh = Standing(results.rows, contexts.key[results.context], results.start_us)
-        standing, context = standing.joined(fresh), np.append(context, results.context)
+def standing_results(tables: Tables, time: str) -> Standing | None:
+    """The results that were given before and those that the live instance gave now; None without any."""
+    parts = []
+    for name in ("results", "young_results", "live"):
+        rows = tables.get(name)
+        if rows is not None:
+            parts.append(Standing(rows, tables.key(name), tables.column(name, time)))
+    return reduce(Standing.joined, parts) if parts else None
+
+
+def replayed_results(contexts: Contexts, results: Results) -> Standing:
+    """The results of replays."""
+    return Standing(results.rows, contexts.key[results.context], results.start_us)
+
+
+def compare(standing: Standing | None, contexts: Contexts, results: Results | None, reach_us: int) -> Comparison | None:
+    """Compare replays with what stands: what changes; None if there is nothing of either."""
+    replayed = None if results is None else replayed_results(contexts, results)
+    parts = [part for part in (standing, replayed) if part is not None]
+    if not parts:
+        return None
+    before = 0 if standing is None else len(standing.key)
+    context = np.append(np.full(before, -1), results.context) if results is not None else np.full(before, -1)
+    standing = reduce(Standing.joined, parts)
     versions = _versions(standing, context, contexts, reach_us)
     chosen = np.flatnonzero(versions.last)
     given, void = np.zeros(len(context), dtype=np.bool_), np.zeros(len(context), dtype=np.bool_)
@@ -85,14 +106,14 @@ def revise(standing: Standing, contexts: Contexts, results: Results | None, reac
     stands = versions.number == versions.last
     duplicates = len(context) - before - len(added)
     changes = _in_order(standing, (voided, by, VOID), (added, context[added], GIVEN))
-    return Revised(changes, standing.take(np.flatnonzero(stands)), stands[:before], duplicates)
+    return Comparison(changes, standing.take(np.flatnonzero(stands)), stands[:before], duplicates)
 
 
 def repeat(contexts: Contexts, results: Results | None) -> Changes | None:
-    """Every result of a replay, given again: the paper's way."""
+    """Every result of a replay, given again, as in the paper."""
     if results is None:
         return None
-    standing = Standing(results.rows, contexts.key[results.context], results.start_us)
+    standing = replayed_results(contexts, results)
     return _in_order(standing, (np.arange(len(results.context)), results.context, GIVEN))
 
 
@@ -107,25 +128,25 @@ def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us:
     new = np.ones(len(rows), dtype=np.bool_)
     new[1:] = (key[1:] != key[:-1]) | (start_us[1:] != start_us[:-1])
     point = np.cumsum(new) - 1
-    touching = _touching(key[new], start_us[new], contexts, reach_us)
+    points = GroupedTimes(start_us[new], group_starts(key[new], len(replayed)))
+    touching = _touching(points, contexts, reach_us)
     touched, by = np.divmod(touching, max(len(contexts), 1))
     first[rows] = np.searchsorted(touched, point)
     last[rows] = np.searchsorted(touched, point, side="right") - first[rows]
-    said = context[rows] >= 0
-    place = np.searchsorted(touching, point[said] * len(contexts) + context[rows[said]])
-    number[rows[said]] = place - first[rows[said]] + 1
+    given = context[rows] >= 0
+    place = np.searchsorted(touching, point[given] * len(contexts) + context[rows[given]])
+    number[rows[given]] = place - first[rows[given]] + 1
     return _Versions(number, first, last, by)
 
 
-def _touching(key: Int64s, start_us: Int64s, contexts: Contexts, reach_us: int) -> Int64s:
-    """Which points, in the order of keys and times, which contexts say anew: point * contexts + context, in order."""
-    owner = np.repeat(np.arange(len(contexts)), np.diff(contexts.starts))
-    first, stop = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
-    find_stretches(key, start_us, contexts.key[owner], contexts.late_us - (reach_us - 1), first)
-    find_stretches(key, start_us, contexts.key[owner], contexts.late_us + 1, stop)
+def _touching(points: GroupedTimes, contexts: Contexts, reach_us: int) -> Int64s:
+    """Which points, in the order of keys and times, which contexts give anew: point * contexts + context, in order."""
+    late_us, owner = contexts.late.ts_us, np.repeat(np.arange(len(contexts)), np.diff(contexts.late.starts))
+    first = places_from(points, contexts.key[owner], late_us - (reach_us - 1))
+    stop = places_from(points, contexts.key[owner], late_us + 1)
     point, late = spread_out(first, stop)
     context = owner[late]
-    passed = start_us[point] <= contexts.passed_us[context]
+    passed = points.ts_us[point] <= contexts.passed_us[context]
     touching: Int64s = np.unique(point[passed] * len(contexts) + context[passed])
     return touching
 

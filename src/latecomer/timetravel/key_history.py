@@ -1,0 +1,228 @@
+"""What is known of every key after the events of a micro-batch: its events in order, its holes, its late events.
+
+`follow_events` derives it from the tables of the micro-batch; nothing here reads or writes the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from latecomer.events import (
+    FOREVER_US,
+    NEVER_US,
+    TICK,
+    Bools,
+    EventBatch,
+    Int64s,
+    Layout,
+    concat_rows,
+    sort_times,
+)
+from latecomer.progress import Timeline
+from latecomer.timetravel.hole_tracking import (
+    FIRST,
+    NOT_SEEN,
+    STORED,
+    Arrivals,
+    HoleRules,
+    HoleTable,
+    KeyHoles,
+    Tracked,
+    track_holes,
+)
+from latecomer.timetravel.holes import TOUCHING, UNKNOWN
+from latecomer.timetravel.tables import HOLE_COLUMNS, LATE, Tables, group_starts
+from latecomer.windows.grouping import group_rows
+
+if TYPE_CHECKING:
+    from latecomer.timetravel.settings import TimeTravel
+
+
+class MicroBatch(NamedTuple):
+    """A micro-batch: its tables and those of the state, and how time moved while it came."""
+
+    tables: Tables
+    timeline: Timeline
+    layout: Layout
+    settings: TimeTravel
+
+
+class OnTime(NamedTuple):
+    """The events that were on time, recent and new, in the order of keys and times.
+
+    Those of a key begin at `starts[key]`.
+    """
+
+    key: Int64s
+    ts_us: Int64s
+    tick: Int64s  # NEVER_US if before this batch
+    starts: Int64s
+
+
+class Accepted(NamedTuple):
+    """Late events that fall into a hole, with the number of the key and the moment of each."""
+
+    events: EventBatch
+    key: Int64s
+    moment: Int64s
+
+
+class KeyHistory(NamedTuple):
+    """What is known of every key. `events` taken in `order` are those of `on_time`.
+
+    `stored_as` has the place of each hole in the tables of stored holes, -1 for new ones; `latest_us` the time of each
+    key's last event that was on time; `arrival_tick` the tick of each event of the batch in the order of processing.
+    """
+
+    events: EventBatch | None
+    order: Int64s
+    on_time: OnTime
+    holes: KeyHoles
+    stored_as: Int64s
+    latest_us: Int64s
+    arrival_tick: Int64s
+    accepted: Accepted | None
+    refused: EventBatch | None
+
+
+def follow_events(batch: MicroBatch) -> KeyHistory:
+    """Follow the events of a micro-batch in the order in which they came."""
+    tables = batch.tables
+    events, order, on_time = _events_on_time(batch)
+    missing = _missing_before(batch, events, order, on_time)
+    tick, arrival_order = sort_times(np.append(tables.column("late", TICK), tables.column("on_time", TICK)))
+    arrivals = _arrivals(batch, tick, arrival_order, missing)
+    tracked, stored_as = _stored_holes(batch, len(tables.key("late")) + int((missing != 0).sum()))
+    rules = HoleRules(batch.settings.holes.kind, batch.settings.retention_us)
+    accepted = np.zeros(len(tick), dtype=np.bool_)
+    count = track_holes(arrivals, tracked, len(stored_as), rules, accepted)
+    holes, stored_as = _sorted_holes(tracked.holes, count, stored_as, tables.count)
+    late = _split_late(batch, arrival_order, accepted)
+    return KeyHistory(events, order, on_time, holes, stored_as, tracked.latest_us, tick, *late)
+
+
+def _arrivals(batch: MicroBatch, tick: Int64s, order: Int64s, missing: Int64s) -> Arrivals:
+    """The events of a micro-batch, the late ones and those on time, in this order of processing."""
+    tables, time, late_count = batch.tables, batch.layout.time, len(batch.tables.key("late"))
+    missing = np.append(np.zeros(late_count, dtype=np.int64), missing)
+    equal = np.append(_equal_late(batch, order), np.full(len(order) - late_count, NOT_SEEN))
+    return Arrivals(
+        np.append(tables.key("late"), tables.key("on_time"))[order],
+        np.append(tables.column("late", time), tables.column("on_time", time))[order],
+        np.append(_numbers(batch, "late"), _numbers(batch, "on_time"))[order],
+        order < late_count,
+        missing[order],
+        equal[order],
+        batch.timeline.mark_before(tick),
+    )
+
+
+def _events_on_time(batch: MicroBatch) -> tuple[EventBatch | None, Int64s, OnTime]:
+    """The events that were on time, recent and new; the order of keys and times; and what is known of each."""
+    tables = batch.tables
+    rows = [table for table in (tables.get("recent"), tables.get("on_time")) if table is not None]
+    events = EventBatch(concat_rows(rows), batch.layout) if rows else None
+    key, order = sort_times(np.append(tables.key("recent"), tables.key("on_time")))
+    ts_us = key if events is None else events.ts_us[order]
+    tick = np.append(np.full(len(tables.key("recent")), NEVER_US), tables.column("on_time", TICK))
+    return events, order, OnTime(key, ts_us, tick[order], group_starts(key, tables.count))
+
+
+def _numbers(batch: MicroBatch, name: str) -> Int64s:
+    """What the events of a table are counted by."""
+    rows = batch.tables.get(name)
+    if rows is None:
+        return np.zeros(0, dtype=np.int64)
+    return batch.settings.holes.numbers(EventBatch(rows, batch.layout))
+
+
+def _missing_before(batch: MicroBatch, events: EventBatch | None, order: Int64s, on_time: OnTime) -> Int64s:
+    """For every new event that was on time how many are missing before it; FIRST too if its key was forgotten."""
+    count, key = len(batch.tables.key("on_time")), on_time.key
+    missing, old = np.full(count, FIRST), len(order) - count
+    follows = np.flatnonzero((key[1:] == key[:-1]) & (order[1:] >= old)) + 1
+    if len(follows) and events is not None:
+        before, after = order[follows - 1], order[follows]
+        oldest_us = batch.timeline.mark_before(events.tick[after]) - batch.settings.retention_us
+        between = batch.settings.holes.missing(events, before, after)
+        missing[after - old] = np.where(events.ts_us[before] < oldest_us, FIRST, between)
+    return missing
+
+
+def _equal_late(batch: MicroBatch, arrival_order: Int64s) -> Int64s:
+    """For every new late event the place of the last one before it that is equal, where only one can be missing."""
+    tables, time = batch.tables, batch.layout.time
+    equal = np.full(len(tables.key("late")), NOT_SEEN)
+    if len(equal) == 0 or batch.settings.holes.kind == TOUCHING:
+        return equal
+    place = np.empty(len(arrival_order), dtype=np.int64)
+    place[arrival_order] = np.arange(len(arrival_order))
+    stored = np.flatnonzero(tables.roles("contexts") == LATE)
+    columns = [
+        np.append(tables.key("contexts")[stored], tables.key("late")),
+        np.append(tables.column("contexts", time)[stored], tables.column("late", time)),
+        np.append(_numbers(batch, "contexts")[stored], _numbers(batch, "late")),
+    ]
+    groups = group_rows(columns)
+    same = np.repeat(groups.starts, groups.sizes)
+    for at in np.flatnonzero(np.arange(len(groups.order)) > same).tolist():
+        row, previous = int(groups.order[at]) - len(stored), int(groups.order[at - 1]) - len(stored)
+        if row >= 0:
+            equal[row] = STORED if groups.order[same[at]] < len(stored) else place[previous]
+    return equal
+
+
+def _stored_holes(batch: MicroBatch, room: int) -> tuple[Tracked, Int64s]:
+    """What was known of every key before, its holes with room for more; and where each hole is stored."""
+    tables, both = batch.tables, ("holes", "long_holes")
+    key = np.concatenate([tables.key(name) for name in both])
+    columns = [np.concatenate([tables.column(name, each) for name in both]) for each in HOLE_COLUMNS]
+    order = np.lexsort((columns[0], columns[1], key))
+    known, size = len(key), len(key) + room
+    key = _longer(key[order], size)
+    from_us, to_us, from_number, to_number, missing, filled = (_longer(each[order], size) for each in columns)
+    full = (missing != UNKNOWN) & (filled >= missing) & (to_us != FOREVER_US)
+    full_at, changed = np.where(full, -1, FOREVER_US), np.zeros(size, dtype=np.bool_)
+    table = HoleTable(key, from_us, to_us, from_number, to_number, missing, filled, full_at, changed)
+    previous, last_hole = np.full(size, -1), np.full(tables.count, -1)
+    same = np.flatnonzero(key[1:known] == key[: known - 1]) + 1 if known else key[:0]
+    previous[same] = same - 1
+    last_hole[key[:known]] = np.arange(known)
+    return Tracked(*_latest_events(batch), last_hole, table, previous), order
+
+
+def _latest_events(batch: MicroBatch) -> tuple[Int64s, Int64s]:
+    """Per key the time and the number of its last event before this batch."""
+    tables = batch.tables
+    latest_us, latest_number = np.full(tables.count, NEVER_US), np.full(tables.count, NEVER_US)
+    latest_us[tables.key("recent")] = tables.column("recent", batch.layout.time)
+    latest_number[tables.key("recent")] = _numbers(batch, "recent")
+    return latest_us, latest_number
+
+
+def _sorted_holes(table: HoleTable, count: int, stored_as: Int64s, keys: int) -> tuple[KeyHoles, Int64s]:
+    """The first `count` holes in the order of keys and times, and where each is stored, -1 for new ones."""
+    order = np.lexsort((table.from_us[:count], table.to_us[:count], table.key[:count]))
+    holes = HoleTable._make(column[:count][order] for column in table)
+    places = np.append(stored_as, np.full(count - len(stored_as), -1))
+    return KeyHoles(holes, group_starts(holes.key, keys)), places[order]
+
+
+def _split_late(batch: MicroBatch, arrival_order: Int64s, accepted: Bools) -> tuple[Accepted | None, EventBatch | None]:
+    """The late events that fall into a hole, and the others."""
+    rows, key = batch.tables.get("late"), batch.tables.key("late")
+    if rows is None:
+        return None, None
+    fits, moment = np.zeros(len(key), dtype=np.bool_), np.zeros(len(key), dtype=np.int64)
+    places = np.flatnonzero(arrival_order < len(key))
+    fits[arrival_order[places]], moment[arrival_order[places]] = accepted[places], places
+    events, chosen = EventBatch(rows, batch.layout), np.flatnonzero(fits)
+    return Accepted(events.take(chosen), key[chosen], moment[chosen]), events.filter(~fits)
+
+
+def _longer(values: Int64s, size: int) -> Int64s:
+    longer = np.zeros(size, dtype=np.int64)
+    longer[: len(values)] = values
+    return longer

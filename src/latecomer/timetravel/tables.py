@@ -1,0 +1,115 @@
+"""The tables of a micro-batch: keys as small numbers, the same in all of them, and times searched key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer._jit import kernel
+from latecomer.events import Bools, Int64s, int64_view, take_rows
+from latecomer.search import lower_bound
+from latecomer.windows.grouping import group_rows
+
+ROLE = "_lc_role"  # of a stored event: why it is stored
+RECENT, CONTEXT, LATE = range(3)
+FROM, TO, FROM_NUMBER, TO_NUMBER = "_lc_from", "_lc_to", "_lc_from_number", "_lc_to_number"  # of a hole
+MISSING, FILLED = "_lc_missing", "_lc_filled"
+HOLE_COLUMNS = (FROM, TO, FROM_NUMBER, TO_NUMBER, MISSING, FILLED)
+FIRE, FIRED = "_lc_fire", "_lc_fired"  # of a late event whose replay is pending
+
+_NOTHING: Int64s = np.zeros(0, dtype=np.int64)
+
+
+class Tables:
+    """Tables by name, and for each of their rows a number that stands for its key; without a key, zero."""
+
+    def __init__(self, tables: Mapping[str, pa.RecordBatch | None], key: tuple[str, ...]) -> None:
+        self._tables = {name: table for name, table in tables.items() if table is not None and table.num_rows}
+        sizes = [table.num_rows for table in self._tables.values()]
+        if key and sizes:
+            columns = [pa.concat_arrays([table.column(name) for table in self._tables.values()]) for name in key]
+            groups = group_rows(columns)
+            numbers, self.count = groups.spread(np.arange(len(groups))), len(groups)
+            self._keys = take_rows(pa.RecordBatch.from_arrays(columns, names=list(key)), groups.firsts)
+        else:
+            numbers, self.count, self._keys = np.zeros(sum(sizes), dtype=np.int64), 1, None
+        self._numbers = dict(zip(self._tables, np.split(numbers, np.cumsum(sizes)[:-1]), strict=False))
+
+    def get(self, name: str) -> pa.RecordBatch | None:
+        """A table; None where there is none."""
+        return self._tables.get(name)
+
+    def key(self, name: str) -> Int64s:
+        """The numbers of the keys of its rows."""
+        return self._numbers.get(name, _NOTHING)
+
+    def column(self, name: str, column: str) -> Int64s:
+        """A column of whole numbers or times."""
+        table = self._tables.get(name)
+        return _NOTHING if table is None else int64_view(table.column(column))
+
+    def roles(self, name: str) -> Int64s:
+        """Why each row of a table of stored events is stored."""
+        table = self._tables.get(name)
+        return _NOTHING if table is None else table.column(ROLE).to_numpy().astype(np.int64)
+
+    def with_keys(self, key: Int64s, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Rows with these keys and columns."""
+        keys = [] if self._keys is None else take_rows(self._keys, key).columns
+        names = [] if self._keys is None else self._keys.schema.names
+        return pa.RecordBatch.from_arrays([*keys, *columns.values()], names=[*names, *columns])
+
+
+class GroupedTimes(NamedTuple):
+    """Times in order within groups, such as keys: those of group g are `ts_us[starts[g]:starts[g + 1]]`."""
+
+    ts_us: Int64s
+    starts: Int64s
+
+
+def group_starts(group: Int64s, count: int) -> Int64s:
+    """Where each of so many groups begins, and where the last one ends, among rows in the order of their groups."""
+    return np.searchsorted(group, np.arange(count + 1))
+
+
+def places_from(times: GroupedTimes, group: Int64s, from_us: Int64s) -> Int64s:
+    """For each group and time the place of the group's first time from then on, or the end of the group."""
+    found = np.empty(len(group), dtype=np.int64)
+    find_places(times, group, from_us, found)
+    return found
+
+
+def any_within(times: GroupedTimes, group: Int64s, start_us: Int64s, size_us: int) -> Bools:
+    """Whether the group has a time in [start, start + size)."""
+    found = np.empty(len(group), dtype=np.bool_)
+    find_within(times, group, start_us, size_us, found)
+    return found
+
+
+@kernel
+def find_places(times: GroupedTimes, group: Int64s, from_us: Int64s, found: Int64s) -> None:
+    """The loop of `places_from`."""
+    for i in range(len(group)):
+        found[i] = lower_bound(times.ts_us, times.starts[group[i]], times.starts[group[i] + 1], from_us[i])
+
+
+@kernel
+def find_within(times: GroupedTimes, group: Int64s, start_us: Int64s, size_us: int, found: Bools) -> None:
+    """The loop of `any_within`."""
+    for i in range(len(group)):
+        stop = times.starts[group[i] + 1]
+        first = lower_bound(times.ts_us, times.starts[group[i]], stop, start_us[i])
+        found[i] = first < stop and times.ts_us[first] < start_us[i] + size_us
+
+
+def shift_times(rows: pa.RecordBatch, times: Iterable[str], by_us: Int64s | int) -> pa.RecordBatch:
+    """The same rows at other times: those of these columns that they have."""
+    for name in times:
+        place = rows.schema.get_field_index(name)
+        if place >= 0:
+            field = rows.schema.field(place)
+            rows = rows.set_column(place, field, pa.array(int64_view(rows.column(place)) + by_us).view(field.type))
+    return rows
