@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
-    from latecomer.experiments.disorder import generate, generate_preset, profile_path
+    from latecomer.recordings import generate, generate_preset, profile_path
     from latecomer.reorder import Reorder
     from latecomer.report import to_html
     from latecomer.sorter import ImpatienceSorter, Released
@@ -165,8 +165,8 @@ _HOMES = {
     "disordered": "spark.disordered",
     "final_through": "spark.counters",
     "first": "windows:First",
-    "generate": "experiments.disorder",
-    "generate_preset": "experiments.disorder",
+    "generate": "recordings",
+    "generate_preset": "recordings",
     "last": "windows:Last",
     "max": "windows:Max",
     "mean": "windows:Mean",
@@ -175,7 +175,7 @@ _HOMES = {
     "preset": "disorder.presets",
     "preset_frame": "spark.generating",
     "profile": "spark.profiling",
-    "profile_path": "experiments.disorder",
+    "profile_path": "recordings",
     "quantile": "windows:Quantile",
     "read_counters": "spark.counters",
     "register_playback": "spark.playback",

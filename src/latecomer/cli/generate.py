@@ -15,7 +15,7 @@ from latecomer.report.words import duration
 
 if TYPE_CHECKING:
     from latecomer.disorder.generate import Outcome
-    from latecomer.experiments.disorder import Engine
+    from latecomer.recordings import Engine
 
 HELP = """Make a stream come out of order, reproducibly, and hit the asked share of late events.
 
@@ -71,7 +71,7 @@ def generate(
 
 def _preset(name: str, settings: dict[str, Any], out: Path, format: str, engine: str) -> None:
     from latecomer.disorder.presets import preset
-    from latecomer.experiments.disorder import generate_preset
+    from latecomer.recordings import generate_preset
 
     made = preset(name, **settings)
     with stepping(f"generate {name}", 2) as tell:
@@ -82,7 +82,7 @@ def _preset(name: str, settings: dict[str, Any], out: Path, format: str, engine:
 
 def _experiments(config: Path, out: Path, options: dict[str, Any], engine: str) -> None:
     from latecomer.disorder.config import load_config
-    from latecomer.experiments.disorder import generate as generate_all
+    from latecomer.recordings import generate as generate_all
 
     steps = 1 + 2 * len(load_config(config).experiments)
     with stepping("generate", steps) as tell:

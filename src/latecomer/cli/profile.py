@@ -33,7 +33,7 @@ def profile(
 
     Rows come in file order, or by --arrival. All numbers are exact.
     """
-    from latecomer.experiments.disorder import profile_path
+    from latecomer.recordings import profile_path
     from latecomer.report import show_profile, write_html
 
     check_writable(json)
