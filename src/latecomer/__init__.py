@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
-    from latecomer.disorder.presets import preset
     from latecomer.errors import (
         HeldError,
         InputError,
@@ -22,15 +21,13 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
-    from latecomer.recordings import generate, generate_preset, profile_path
+    from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
     from latecomer.report import to_html
     from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters
     from latecomer.spark.disordered import Events, disordered
-    from latecomer.spark.generating import preset_frame
     from latecomer.spark.playback import playback, register_playback
-    from latecomer.spark.profiling import profile
     from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
@@ -103,16 +100,13 @@ __all__ = [
     "final_through",
     "first",
     "generate",
-    "generate_preset",
     "last",
     "max",
     "mean",
     "min",
     "playback",
     "preset",
-    "preset_frame",
     "profile",
-    "profile_path",
     "quantile",
     "read_counters",
     "register_playback",
@@ -166,16 +160,13 @@ _HOMES = {
     "final_through": "spark.counters",
     "first": "windows:First",
     "generate": "recordings",
-    "generate_preset": "recordings",
     "last": "windows:Last",
     "max": "windows:Max",
     "mean": "windows:Mean",
     "min": "windows:Min",
     "playback": "spark.playback",
-    "preset": "disorder.presets",
-    "preset_frame": "spark.generating",
-    "profile": "spark.profiling",
-    "profile_path": "recordings",
+    "preset": "recordings",
+    "profile": "recordings",
     "quantile": "windows:Quantile",
     "read_counters": "spark.counters",
     "register_playback": "spark.playback",
