@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Settings
 from latecomer.disorder.presets import preset
 from latecomer.errors import LatecomerError
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view, take_rows
-from latecomer.headers import HeaderBuilder
-from latecomer.progress import Progress
+from latecomer.runner import Runner
 from latecomer.tiers import Ordered, Tiers
 from latecomer.windows import AggregateFunction, Count, TopK, Window, WindowAggregation
 from latecomer_lab.report import Report, Target
@@ -86,9 +84,9 @@ def run(settings: TiersBench, tell: Callable[[str], None]) -> Report:
             for form in FORMS:
                 measure(name, query, form, ts_us[: 2 * EVERY], number[: 2 * EVERY])  # to compile and to warm up
             found: dict[str, list[Measured]] = {form: [] for form in FORMS}
-            for turn in range(settings.rounds):
+            for place in range(settings.rounds):
                 for form in FORMS:
-                    tell(f"{name}, {query.name}, round {turn + 1} of {settings.rounds}: {form}")
+                    tell(f"{name}, {query.name}, round {place + 1} of {settings.rounds}: {form}")
                     found[form].append(measure(name, query, form, ts_us, number))
             check_same(name, query, found)
             report.results += [_row(name, query, form, len(ts_us), found[form]) for form in FORMS]
@@ -116,22 +114,16 @@ def _settings(name: str, query: Query, form: str) -> Settings:
 def measure(name: str, query: Query, form: str, ts_us: Int64s, number: Int64s) -> Measured:
     """Push the events of a log through one form of a query."""
     settings, layout = _settings(name, query, form), Layout("ts", query.key)
-    store = ChunkStore()
-    machine, progress = settings.build(store, layout), Progress()
+    runner = Runner(settings, layout)
     seconds, most_bytes, late = 0.0, 0, 0
     folded, checksums = [0] * settings.tiers, [0] * settings.tiers
-    for tick, batch in enumerate(_batches(query, layout, ts_us, number)):
-        started = time.process_time()
-        builder = HeaderBuilder(None)
-        builder.add(batch.ts_us, batch.tick, None)
-        progress, timeline = progress.advance([builder.build()], None)
-        outputs = list(machine.push(batch, timeline))
-        seconds += time.process_time() - started
-        most_bytes = max(most_bytes, sum(chunk.size for chunk in store.chunks))
-        late += _count(outputs, folded, checksums)
-        assert tick == batch.tick[0]
+    for batch in _batches(query, layout, ts_us, number):
+        pushed = runner.push(batch)
+        seconds += pushed.seconds
+        most_bytes = max(most_bytes, sum(chunk.size for chunk in runner.store.chunks))
+        late += _count(pushed.outputs, folded, checksums)
     started = time.process_time()
-    outputs = list(machine.finish())
+    outputs = runner.finish()
     seconds += time.process_time() - started
     _count(outputs, folded, checksums)
     return Measured(seconds, most_bytes, late, folded, checksums)

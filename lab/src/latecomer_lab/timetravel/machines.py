@@ -6,18 +6,16 @@ Spark. Marks are read once a piece: a result may be up to one piece older than i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Output, Pane, Settings
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view
-from latecomer.headers import HeaderBuilder
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Timeline
+from latecomer.runner import Between, Runner
 from latecomer.timetravel.kept import DUPLICATES
 from latecomer.windows import WINDOW_START
 from latecomer_lab.timetravel.application import KEY, TIME
@@ -43,23 +41,16 @@ class Followed:
 
 def follow(settings: Settings, batches: Iterable[EventBatch], *, ending: bool = True) -> Followed:
     """Run a machine over readings in the order of arrival, to the end or not; the clock is the processor's."""
-    store, progress, found = ChunkStore(), Progress(), Followed()
+    runner, found = Runner(settings, LAYOUT, between=Between.REBUILD), Followed()
     for batch in batches:
-        builder = HeaderBuilder(None)
-        builder.add(batch.ts_us, batch.tick, None)
-        opened = _opened(batch, progress)
-        progress, timeline = progress.advance([builder.build()], None)
-        _note_late(opened, timeline, found)
-        started = time.process_time()
-        machine = settings.build(store, LAYOUT)
-        outputs = list(machine.push(opened, timeline))
-        store.flush()
-        found.seconds += time.process_time() - started
-        found.most_held = max(found.most_held, machine.held)
-        _note_given(outputs, progress.mark_us, found)
+        pushed = runner.push(batch)
+        _note_late(pushed.events, pushed.timeline, found)
+        found.seconds += pushed.seconds
+        found.most_held = max(found.most_held, pushed.held)
+        _note_given(pushed.outputs, pushed.mark_us, found)
     if ending:
-        _note_given(settings.build(store, LAYOUT).finish(), progress.mark_us, found)
-    found.repeated = sum(count for name, count in store.notes.items() if name.endswith(DUPLICATES))
+        _note_given(runner.finish(), runner.progress.mark_us, found)
+    found.repeated = sum(count for name, count in runner.store.notes.items() if name.endswith(DUPLICATES))
     return found
 
 
@@ -91,13 +82,6 @@ def results_of(rows: pa.RecordBatch, mark_us: int, change: Iterable[int]) -> lis
     keys, times = rows.column(KEY).to_pylist(), int64_view(rows.column(WINDOW_START)).tolist()
     zipped = zip(keys, times, zip(*columns, strict=True), change, strict=True)
     return [Result(key, ts_us, values, mark_us, sign) for key, ts_us, values, sign in zipped]
-
-
-def _opened(batch: EventBatch, progress: Progress) -> EventBatch:
-    """Rows of a tick that the piece before has closed join the next one."""
-    place = batch.rows.schema.get_field_index(TICK_FIELD.name)
-    ticks = pa.array(progress.open_ticks(batch.tick))
-    return EventBatch(batch.rows.set_column(place, TICK_FIELD, ticks), batch.layout)
 
 
 def _note_late(batch: EventBatch, timeline: Timeline, found: Followed) -> None:
