@@ -1,4 +1,4 @@
-"""The smart-meter application against its slow twin, and the classes of its results."""
+"""The smart-meter application against its slow twin, and what time travel makes of it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,11 @@ from latecomer.chunks import ChunkStore
 from latecomer.disorder.presets import preset
 from latecomer.disorder.presets.model import TIMESTAMP
 from latecomer.events import FOREVER_US
+from latecomer.quality import classify
 from latecomer.tiers import Ordered
 from latecomer.timetravel import Period, TimeTravel
 from latecomer_lab.timetravel.application import ALERTS, HOUR_US, HOURS, application, count_before_last
-from latecomer_lab.timetravel.classes import (
-    Late,
-    Result,
-    classify,
-    logical_latencies,
-    percentiles,
-    responsiveness,
-)
-from latecomer_lab.timetravel.machines import LAYOUT, batch_of, follow, in_order, pieces, results_of
+from latecomer_lab.timetravel.machines import LAYOUT, RESULTS, batch_of, follow, in_order, pieces
 
 START_US = 1_760_000_400_000_000  # a full hour
 
@@ -64,18 +57,21 @@ def _marks(rows: list[tuple[int, int, int]]) -> dict[int, str]:
     return marks
 
 
-def fast_alerts(readings: pa.Table, *, alerts_only: bool = True) -> list[Result]:
+def fast_alerts(readings: pa.Table, *, alerts_only: bool = True) -> dict[tuple[int, int], Alert]:
     """The same by the chain, all at once."""
     rows = batch_of(in_order(readings)).user_rows
     given, _ = application(alerts_only=alerts_only).build(ChunkStore(), LAYOUT).push(rows, FOREVER_US)
-    return [] if given is None else results_of(given, 0, [1] * given.num_rows)
+    found = [] if given is None else given.to_pylist()
+    return {
+        (row["meter"], _us(row["window_start"])): (row["too_large"], row["negative"], row["pattern"]) for row in found
+    }
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_application_is_its_slow_twin(seed: int) -> None:
     readings = preset("meters", meters=60, days=5, seed=seed, faults=5.0).table()
     expected = slow_alerts(readings)
-    assert {result.place: result.values for result in fast_alerts(readings)} == expected
+    assert fast_alerts(readings) == expected
     assert len(expected) > 50
     assert {alert[:2] for alert in expected.values()} == {(False, False), (True, False), (False, True)}
     assert max(pattern for _, _, pattern in expected.values()) > 1
@@ -94,7 +90,7 @@ def _readings(steps: list[int], fuse: int = 10) -> pa.Table:
 
 def test_an_alert_tells_its_hour_and_the_large_values_before_the_last_negative_one() -> None:
     given = fast_alerts(_readings([1, 50, 1, 70, 1, -3, 90, 1, -4]))
-    hours = {(result.ts_us - START_US) // HOUR_US: result.values for result in given}
+    hours = {(ts_us - START_US) // HOUR_US: alert for (_, ts_us), alert in given.items()}
     assert hours[1] == (True, False, 3)
     assert hours[5] == (False, True, 1)
     assert hours[6] == (True, False, 1)
@@ -105,16 +101,15 @@ def test_an_alert_tells_its_hour_and_the_large_values_before_the_last_negative_o
 
 
 def test_an_hour_on_its_fuse_is_right_and_one_without_a_second_reading_is_unknown() -> None:
-    assert fast_alerts(_readings([10, 0, 10])) == []
+    assert fast_alerts(_readings([10, 0, 10])) == {}
     holed = _readings([1, 500, 500, 1])
     assert len(fast_alerts(holed)) == 2
-    assert fast_alerts(holed.take(pa.array([0, 1, 3, 4]))) == []
+    assert fast_alerts(holed.take(pa.array([0, 1, 3, 4]))) == {}
 
 
 def test_what_is_known_of_every_hour_has_the_alerts_in_it() -> None:
     readings = preset("meters", meters=20, days=4, seed=3, faults=5.0).table()
-    hours = {result.place: result.values for result in fast_alerts(readings, alerts_only=False)}
-    alerts = {result.place: result.values for result in fast_alerts(readings)}
+    hours, alerts = fast_alerts(readings, alerts_only=False), fast_alerts(readings)
     assert {place: values for place, values in hours.items() if any(values)} == alerts
     assert application().output(batch_of(readings).rows.schema, LAYOUT) == ALERTS
 
@@ -124,68 +119,16 @@ def test_bits_are_counted_below_the_highest() -> None:
     assert count_before_last(large, negative).tolist() == [2, 0, 3, 3]
 
 
-def _given(*rows: tuple[int, str, int]) -> list[Result]:
-    """Results of one key: time, value, change."""
-    return [
-        Result(1, ts_us, (value,), mark_us=10 * at, change=change) for at, (ts_us, value, change) in enumerate(rows)
-    ]
-
-
-def test_every_result_has_one_class() -> None:
-    truth = _given((1, "a", 1), (2, "b", 1), (3, "c", 1), (4, "d", 1))
-    found = classify(_given((1, "a", 1), (2, "x", 1), (2, "b", 1), (2, "b", 1), (3, "y", 1), (9, "z", 1)), truth)
-    assert found._asdict() == {
-        "exact": 2,
-        "omitted": 1,
-        "different": 2,
-        "duplicate": 1,
-        "spurious": 1,
-        "different_left": 1,
-        "spurious_left": 1,
-    }
-    assert sum(found[:5]) == 7  # six results and one that is missing
-
-
-def test_what_is_void_is_not_left() -> None:
-    truth = _given((1, "a", 1), (2, "b", 1))
-    void = _given((1, "x", 1), (9, "z", 1), (1, "x", -1), (9, "z", -1), (1, "a", 1), (2, "b", 1), (2, "b", -1))
-    found = classify(void, truth)
-    assert (found.exact, found.different, found.spurious, found.duplicate) == (2, 1, 1, 0)
-    assert (found.omitted, found.different_left, found.spurious_left) == (1, 0, 0)
-
-
-def test_logical_latency_ends_with_the_first_exact_result() -> None:
-    truth = _given((1, "a", 1), (2, "b", 1))
-    given = _given((5, "z", 1), (1, "x", 1), (1, "a", 1), (1, "a", 1))
-    assert logical_latencies(given, truth).tolist() == [19]
-
-
-def test_responsiveness_ends_with_the_last_result_a_late_event_touches() -> None:
-    late = [Late(1, 100, 500), Late(2, 100, 500), Late(1, 900, 910)]
-    replayed = [
-        Result(1, 60, (), 400),  # before it came
-        Result(1, 60, (), 510),
-        Result(1, 90, (), 530),
-        Result(1, 90, (), 600),
-        Result(1, 50, (), 505),  # out of its reach
-        Result(1, 101, (), 505),
-    ]
-    assert responsiveness(late, replayed, 50).tolist() == [30]
-    assert responsiveness(late, replayed, 50, first=True).tolist() == [10]
-    assert percentiles(np.array([30, 10]), 10) == [1.0, 3.0, 3.0, 3.0]
-    assert percentiles(np.zeros(0, dtype=np.int64), 10) == [None] * 4
-
-
 @pytest.mark.parametrize("trigger", ["lazy", "eager"])
 def test_time_travel_leaves_nothing_out_and_nothing_wrong(trigger: str) -> None:
     readings = preset("meters", meters=40, days=6, seed=5, faults=5.0, late=0.05).table()
     chain = application()
     discarding = Ordered(("1 microsecond",), chain)
     truth = follow(discarding, pieces(in_order(readings), 24 * HOUR_US))
-    lost = classify(follow(discarding, pieces(readings, 24 * HOUR_US)).given, truth.given)
+    lost = classify(follow(discarding, pieces(readings, 24 * HOUR_US)).given, truth.given, RESULTS)
     assert lost.omitted + lost.different_left > 20
     found = follow(TimeTravel(chain, "40 days", Period("1 hour"), trigger), pieces(readings, 24 * HOUR_US))
-    classes = classify(found.given, truth.given)
+    classes = classify(found.given, truth.given, RESULTS)
     assert classes.exact == len(truth.given) == len(slow_alerts(readings))
     assert (classes.omitted, classes.different_left, classes.spurious_left) == (0, 0, 0)
     assert found.refused == 0

@@ -21,7 +21,6 @@ from latecomer.spark.stream_files import age_by_name
 from latecomer.tiers import Ordered
 from latecomer.timetravel import Period, TimeTravel
 from latecomer_lab.timetravel.application import HOUR_US, application
-from latecomer_lab.timetravel.classes import Result
 from latecomer_lab.timetravel.machines import COLUMNS, batch_of, follow, in_order
 from latecomer_lab.timetravel.paths import SCHEMA, waiting
 
@@ -73,9 +72,11 @@ def _changes(rows: DataFrame) -> Counter[tuple[Alert, int]]:
     return Counter((row[:5], row[5]) for row in collected)
 
 
-def _results(results: Iterable[Result]) -> Counter[tuple[Alert, int]]:
+def _results(results: pa.Table) -> Counter[tuple[Alert, int]]:
     """The same of what a machine gave."""
-    return Counter(((each.ts_us, each.key, *each.values), each.change) for each in results)
+    starts = int64_view(results["window_start"].combine_chunks()).tolist()
+    others = [results[name].to_pylist() for name in ("meter", "too_large", "negative", "pattern")]
+    return Counter(zip(zip(starts, *others, strict=True), results["change"].to_pylist(), strict=True))
 
 
 def _standing(changes: Counter[tuple[Alert, int]]) -> Counter[Alert]:
@@ -135,7 +136,7 @@ def test_alerts_are_repaired_and_a_restart_in_the_middle_changes_nothing(spark: 
     passed_us = counters["mark_us"] - settings.reach.us
     expected = _sorted_run(readings, _refused(late))
     assert _standing(given) == Counter({alert: n for alert, n in expected.items() if alert[0] <= passed_us})
-    assert Counter(result.change for result in machine.replayed) == {1: 13, -1: 12}
+    assert Counter(machine.replayed["change"].to_pylist()) == {1: 13, -1: 12}
 
     assert {row[0] for row in late.select("reason").distinct().collect()} == {"no_hole", "too_late"}
     assert late.where("(reason = 'too_late') = (lateness_us > 2 * 86400000000L)").count() == late.count()

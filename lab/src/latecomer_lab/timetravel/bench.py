@@ -29,6 +29,7 @@ from latecomer.disorder.presets import preset
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerError, must
 from latecomer.events import Int64s, int64_view
+from latecomer.quality import SHARES, classify, logical_latencies, percentiles, responsiveness
 from latecomer.spark.session import changed_settings
 from latecomer.tiers import Ordered
 from latecomer.timetravel import EAGER, LAZY, Period, TimeTravel
@@ -36,16 +37,8 @@ from latecomer_lab.files import scratch
 from latecomer_lab.operator import batch_seconds, discard
 from latecomer_lab.report import Report, Target
 from latecomer_lab.timetravel import paths
-from latecomer_lab.timetravel.application import EVERY, HOUR_US, SEASON, application
-from latecomer_lab.timetravel.classes import (
-    SHARES,
-    Result,
-    classify,
-    logical_latencies,
-    percentiles,
-    responsiveness,
-)
-from latecomer_lab.timetravel.machines import Followed, follow, in_order, pieces
+from latecomer_lab.timetravel.application import EVERY, HOUR_US, SEASON, TIME, application
+from latecomer_lab.timetravel.machines import RESULTS, Followed, follow, in_order, pieces
 
 LEAST_BATCHES = 4
 FILLING = 3  # batches that do not count if none lies after the bound
@@ -188,20 +181,20 @@ def _add_quality(report: Report, settings: TimeTravelBench, readings: pa.Table, 
     tell("without Spark: the sorted run")
     truth = follow(_forms()["discarding"], pieces(in_order(readings), HOUR_US))
     report.settings["alerts"] = len(truth.given)
-    report.results.append(_delays("latency", "sorted", logical_latencies(truth.given, truth.given)))
+    report.results.append(_delays("latency", "sorted", logical_latencies(truth.given, truth.given, RESULTS)))
     for name, form in _forms().items():
         tell(f"without Spark: {name}")
         found = follow(form, pieces(readings, HOUR_US))
         report.settings["late_readings"] = len(found.late)
         report.results.append(_row(name, found, truth.given, settings.meters))
-        report.results.append(_delays("latency", name, logical_latencies(found.given, truth.given)))
+        report.results.append(_delays("latency", name, logical_latencies(found.given, truth.given, RESULTS)))
         if name in (LAZY, EAGER):
             report.targets += _targets(name, report.results[-2])
 
 
-def _row(name: str, found: Followed, truth: list[Result], meters: int) -> dict[str, Any]:
+def _row(name: str, found: Followed, truth: pa.Table, meters: int) -> dict[str, Any]:
     """One form: its classes, counted before replays that change nothing are left out, and what it holds."""
-    classes = classify(found.given, truth)._asdict()
+    classes = classify(found.given, truth, RESULTS)._asdict()
     classes["duplicate"] += found.repeated
     held = {} if name == "discarding" else {"held": found.most_held, "less": WAITING_HOLDS * meters / found.most_held}
     rounded = {key: round(value, 1) for key, value in held.items()}
@@ -222,7 +215,8 @@ def _add_answers(report: Report, settings: TimeTravelBench, tell: Tell) -> None:
         form = TimeTravel(chain, paths.BOUND, Period(EVERY), trigger, SEASON, retract=False)
         found = follow(form, pieces(readings, HOUR_US // 4))
         for what, first in (("first answer", True), ("answer", False)):
-            delays_us = responsiveness(found.late, found.replayed, form.reach.us, first=first)
+            late, replayed = found.late, found.replayed
+            delays_us = responsiveness(late, replayed, RESULTS, form.reach.us, late_time=TIME, first=first)
             report.results.append(_delays(what, trigger, delays_us))
 
 

@@ -12,31 +12,50 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from latecomer.contract import Lane, Output, Pane, Settings
-from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view
+from latecomer.contract import CHANGE, Lane, Output, Pane, Settings
+from latecomer.disorder.presets.model import TIMESTAMP
+from latecomer.events import TICK_FIELD, EventBatch, Layout, int64_view, take_rows
 from latecomer.progress import Timeline
+from latecomer.quality import MARK, ResultColumns
 from latecomer.runner import Between, Runner
 from latecomer.timetravel.kept import DUPLICATES
 from latecomer.windows import WINDOW_START
-from latecomer_lab.timetravel.application import KEY, TIME
-from latecomer_lab.timetravel.classes import Late, Result
+from latecomer_lab.timetravel.application import ALERTS, KEY, TIME
 
 LAYOUT = Layout(TIME, (KEY,))
 TICK_US = 100_000  # as on Spark, if nothing else is said
 COLUMNS = [TIME, KEY, "reading", "fuse"]
+RESULTS = ResultColumns.of(LAYOUT, WINDOW_START)
+GIVEN = pa.schema([*ALERTS, (CHANGE, pa.int8()), (MARK, pa.int64())])
+LATE = pa.schema([(TIME, TIMESTAMP), (KEY, pa.int32()), (MARK, pa.int64())])
 
 
 @dataclass
 class Followed:
-    """What a machine did."""
+    """What a machine did; results come with their change and the mark at which they were given."""
 
-    given: list[Result] = field(default_factory=list)
-    replayed: list[Result] = field(default_factory=list)
-    late: list[Late] = field(default_factory=list)
+    results: list[pa.RecordBatch] = field(default_factory=list)
+    replays: list[pa.RecordBatch] = field(default_factory=list)
+    late_events: list[pa.RecordBatch] = field(default_factory=list)
     refused: int = 0
     repeated: int = 0  # results that replays found as they were
     most_held: int = 0
     seconds: float = 0.0
+
+    @property
+    def given(self) -> pa.Table:
+        """All results in the order they came."""
+        return pa.Table.from_batches(self.results, GIVEN)
+
+    @property
+    def replayed(self) -> pa.Table:
+        """Those of replays alone."""
+        return pa.Table.from_batches(self.replays, GIVEN)
+
+    @property
+    def late(self) -> pa.Table:
+        """Late readings, each with the mark that it met."""
+        return pa.Table.from_batches(self.late_events, LATE)
 
 
 def follow(settings: Settings, batches: Iterable[EventBatch], *, ending: bool = True) -> Followed:
@@ -75,20 +94,17 @@ def in_order(readings: pa.Table) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("arrival"), rows.schema.field("arrival"), rows[TIME])
 
 
-def results_of(rows: pa.RecordBatch, mark_us: int, change: Iterable[int]) -> list[Result]:
-    """Rows of results, one by one."""
-    others = [name for name in rows.schema.names if name not in (WINDOW_START, KEY)]
-    columns = [rows.column(name).to_pylist() for name in others]
-    keys, times = rows.column(KEY).to_pylist(), int64_view(rows.column(WINDOW_START)).tolist()
-    zipped = zip(keys, times, zip(*columns, strict=True), change, strict=True)
-    return [Result(key, ts_us, values, mark_us, sign) for key, ts_us, values, sign in zipped]
+def results_of(rows: pa.RecordBatch, mark_us: int, change: Iterable[int]) -> pa.RecordBatch:
+    """Rows of results with their changes and the mark."""
+    columns = [*rows.columns, pa.array(change, pa.int8()), pa.repeat(pa.scalar(mark_us, pa.int64()), rows.num_rows)]
+    return pa.RecordBatch.from_arrays(columns, schema=GIVEN)
 
 
 def _note_late(batch: EventBatch, timeline: Timeline, found: Followed) -> None:
-    mark_us: Int64s = timeline.mark_before(batch.tick)
+    mark_us = timeline.mark_before(batch.tick)
     late = np.flatnonzero(batch.ts_us < mark_us)
-    keys = batch.rows.column(KEY).to_numpy()[late]
-    found.late += map(Late, keys.tolist(), batch.ts_us[late].tolist(), mark_us[late].tolist())
+    rows = take_rows(batch.rows.select([TIME, KEY]), late)
+    found.late_events.append(pa.RecordBatch.from_arrays([*rows.columns, pa.array(mark_us[late])], schema=LATE))
 
 
 def _note_given(outputs: Iterable[Output], mark_us: int, found: Followed) -> None:
@@ -97,7 +113,7 @@ def _note_given(outputs: Iterable[Output], mark_us: int, found: Followed) -> Non
             found.refused += len(output)
             continue
         change = np.ones(len(output), dtype=np.int8) if output.change is None else output.change
-        results = results_of(output.rows, mark_us, change.tolist())
-        found.given += results
+        results = results_of(output.rows, mark_us, change)
+        found.results.append(results)
         if output.pane is Pane.REVISED:
-            found.replayed += results
+            found.replays.append(results)

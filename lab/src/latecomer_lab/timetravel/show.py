@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from latecomer.quality import SHARES
 from latecomer_lab.report import Report
-from latecomer_lab.timetravel.classes import SHARES
 
 NOTE = (
     "Classes of the alerts given, against the sorted run; a class in brackets is what of it stands in the end. Held: "
