@@ -7,6 +7,7 @@ the right result was given. So they do not depend on how fast a machine is. Pape
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -58,11 +59,9 @@ def responsiveness(
 def _by_key(key: Int64s, ts_us: Int64s, mark_us: Int64s) -> dict[int, _Replays]:
     order = np.lexsort((ts_us, key))
     keys, starts = np.unique(key[order], return_index=True)
-    stops = np.append(starts[1:], len(order))
-    parts = {
-        each: order[start:stop] for each, start, stop in zip(keys.tolist(), starts, stops[: len(keys)], strict=True)
-    }
-    return {each: _Replays(ts_us[rows], mark_us[rows]) for each, rows in parts.items()}
+    bounds = [*starts.tolist(), len(order)]
+    parts = (order[start:stop] for start, stop in pairwise(bounds))
+    return {each: _Replays(ts_us[rows], mark_us[rows]) for each, rows in zip(keys.tolist(), parts, strict=True)}
 
 
 def _replayed_at(replays: _Replays, ts_us: int, met_us: int, reach_us: int, *, first: bool) -> int | None:
