@@ -83,9 +83,9 @@ def run_presets(settings: MeasuresBench, tell: Callable[[str], None]) -> Report:
             off = max(found[what] / paper, paper / max(1, found[what]))
             report.targets.append(Target(f"{name} {what}, times off", round(off, 3), ALLOWED[what], at_least=False))
         for wait, (wait_us, percent) in COMPLETENESS[name].items():
-            kept = 100.0 * float(np.count_nonzero(late_us < wait_us)) / len(late_us)
-            _add(report, name, f"kept by {wait}, %", round(kept, 2), percent)
-            points = round(abs(kept - percent), 2)
+            share = 100.0 * float(np.count_nonzero(late_us < wait_us)) / len(late_us)
+            _add(report, name, f"kept by {wait}, %", round(share, 2), percent)
+            points = round(abs(share - percent), 2)
             report.targets.append(Target(f"{name} kept by {wait}, points off", points, 2.0, at_least=False))
     return report
 

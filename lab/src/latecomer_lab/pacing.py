@@ -54,8 +54,8 @@ def measure_pacing(settings: PacingBench, tell: Callable[[str], None]) -> Report
         tell("the source, polled")
         source = delays_ms(stamps_us, settings, *poll_reader(f"{folder}/recording.parquet", settings))
         tell("a Spark query")
-        asked, sink = run_query(lc.session(), Path(folder), settings)
-        spark_source, spark_sink = (delays_ms(stamps_us, settings, asked[0], seen) for seen in (asked[1], sink))
+        polled, sink = run_query(lc.session(), Path(folder), settings)
+        spark_source, spark_sink = (delays_ms(stamps_us, settings, polled[0], seen) for seen in (polled[1], sink))
     report = Report("pacing", asdict(settings))
     named = {"source": source, "source, as Spark asks": spark_source, "sink": spark_sink}
     report.results = [_summary(name, delays) for name, delays in named.items()]
@@ -143,8 +143,8 @@ def run_query(spark: SparkSession, folder: Path, settings: PacingBench) -> tuple
     while query.isActive and not (sink and sink[-1][1] >= total):
         time.sleep(POLL_S)
     query.stop()
-    told = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
-    return (told[0][0], [(now, rows) for _, now, rows in told]), sink
+    polls = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
+    return (polls[0][0], [(now, rows) for _, now, rows in polls]), sink
 
 
 def delays_ms(stamps_us: Int64s, settings: PacingBench, started_ns: int, seen: Seen) -> list[float]:

@@ -136,14 +136,14 @@ def _costs(
     spark: SparkSession, settings: WindowBench, folder: Path, files: Path, tell: Callable[[str], None]
 ) -> dict[str, list[float]]:
     """Microseconds per event and result row, by round: with few and many keys, and windows of few and many advances."""
-    asked: dict[str, tuple[Path, str]] = {}
+    paths: dict[str, tuple[Path, str]] = {}
     for keys in KEYS:
-        asked[f"{keys} keys"] = _files(folder / f"keys-{keys}", settings.stream(keys)), "2 hours"
+        paths[f"{keys} keys"] = _files(folder / f"keys-{keys}", settings.stream(keys)), "2 hours"
     for overlap in OVERLAPS:
-        asked[f"{overlap} advances"] = files, f"{overlap} hours"
-    found: dict[str, list[float]] = {name: [] for name in asked}
+        paths[f"{overlap} advances"] = files, f"{overlap} hours"
+    found: dict[str, list[float]] = {name: [] for name in paths}
     for number in range(1 - settings.warm, settings.rounds + 1):
-        for name, (path, size) in asked.items():
+        for name, (path, size) in paths.items():
             tell(f"round {number} of {settings.rounds}: cost of {name}")
             cost = _cost(_ours(read_stream(spark, path), size), f"{folder}/cost-{name}-{number}")
             if number > 0:

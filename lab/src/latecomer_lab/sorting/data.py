@@ -35,14 +35,14 @@ def load(name: str, events: int, seed: int, **settings: float) -> Stream:
     """Make one of the data sets."""
     table = preset(name, events=events, seed=seed, **settings).table()
     ts_us = int64_view(table["ts"].combine_chunks())
-    kept = np.flatnonzero(lateness(ts_us) < LATENCY_US[name])
-    payload = _payload(table, kept)
-    return Stream(name, ts_us[kept], payload, LATENCY_US[name], len(ts_us) - len(kept))
+    in_time = np.flatnonzero(lateness(ts_us) < LATENCY_US[name])
+    payload = _payload(table, in_time)
+    return Stream(name, ts_us[in_time], payload, LATENCY_US[name], len(ts_us) - len(in_time))
 
 
-def _payload(table: pa.Table, kept: Int64s) -> Records:
+def _payload(table: pa.Table, in_time: Int64s) -> Records:
     """The four integers as one record per event."""
-    payload = np.empty(len(kept), dtype=PAYLOAD)
+    payload = np.empty(len(in_time), dtype=PAYLOAD)
     for field, column in zip(FIELDS, table.column_names[2:], strict=True):
-        payload[field] = table[column].to_numpy()[kept]
+        payload[field] = table[column].to_numpy()[in_time]
     return payload

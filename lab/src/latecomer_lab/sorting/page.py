@@ -108,8 +108,8 @@ def _bars(cell: Cell) -> Picture:
         if each.name in cell.runs
     ]
     title = f"{cell.stream}, million events per second"
-    told = ", ".join(f"{bar.name} {bar.text}" for bar in bars)
-    return _drawn(lambda size: bars_svg(title, bars, size), f"{title}: {told}.")
+    figures = ", ".join(f"{bar.name} {bar.text}" for bar in bars)
+    return _drawn(lambda size: bars_svg(title, bars, size), f"{title}: {figures}.")
 
 
 def _sweeps(found: Measured) -> list[Picture]:
