@@ -50,7 +50,7 @@ def instants(local: pd.Series, zone: str) -> pd.Series:
 
 def main() -> None:
     pq.write_table(flights(), "flights.parquet")
-    found = lc.profile_path("flights.parquet", time="departure", arrival="landing", source="origin", key="tailnum")
+    found = lc.profile("flights.parquet", time="departure", arrival="landing", source="origin", key="tailnum")
     Path("flights.html").write_text(lc.to_html(found))
     show_profile(found, Console())
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
     from latecomer.control import Controlled, control
-    from latecomer.disorder.presets import preset
     from latecomer.errors import (
         HeldError,
         InputError,
@@ -23,15 +22,13 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
-    from latecomer.experiments.disorder import generate, generate_preset, profile_path
+    from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
     from latecomer.report import to_html
     from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters
     from latecomer.spark.disordered import Events, disordered
-    from latecomer.spark.generating import preset_frame
     from latecomer.spark.playback import playback, register_playback
-    from latecomer.spark.profiling import profile
     from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
@@ -106,16 +103,13 @@ __all__ = [
     "final_through",
     "first",
     "generate",
-    "generate_preset",
     "last",
     "max",
     "mean",
     "min",
     "playback",
     "preset",
-    "preset_frame",
     "profile",
-    "profile_path",
     "quantile",
     "read_counters",
     "register_playback",
@@ -170,17 +164,14 @@ _HOMES = {
     "disordered": "spark.disordered",
     "final_through": "spark.counters",
     "first": "windows:First",
-    "generate": "experiments.disorder",
-    "generate_preset": "experiments.disorder",
+    "generate": "recordings",
     "last": "windows:Last",
     "max": "windows:Max",
     "mean": "windows:Mean",
     "min": "windows:Min",
     "playback": "spark.playback",
-    "preset": "disorder.presets",
-    "preset_frame": "spark.generating",
-    "profile": "spark.profiling",
-    "profile_path": "experiments.disorder",
+    "preset": "recordings",
+    "profile": "recordings",
     "quantile": "windows:Quantile",
     "read_counters": "spark.counters",
     "register_playback": "spark.playback",

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
 from latecomer.codec import batch_to_bytes
 from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us
 from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows, take_rows, users_columns
-from latecomer.headers import HeaderBuilder
 from latecomer.outputs import Lane, Output, changes_of, consolidate
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Timeline
+from latecomer.runner import Between, Runner, header_of
 
 LAYOUT = Layout(time="ts", key=("key",), source="source", order=("id",))
 
@@ -117,30 +116,17 @@ def run_machine(
     `member` picks the positions that belong to one shard; the progress is that of the whole stream all the same.
     With `snapshot`, the machine is thrown away and restored from its snapshot after every batch.
     """
-    run, progress, machine = Run(), Progress(), settings.build(ChunkStore(), LAYOUT)
+    between = Between.RESTORE if snapshot else Between.KEEP
+    run, runner = Run(), Runner(settings, LAYOUT, idle_ticks=idle_ticks, between=between)
     for positions in np.split(np.arange(len(stream)), np.asarray(cuts, dtype=np.int64)):
-        builder = HeaderBuilder(idle_ticks)
-        whole = stream.batch(positions)
-        builder.add(whole.ts_us, whole.tick, whole.rows.column("source"))
-        before = progress
-        progress, timeline = progress.advance([builder.build()], idle_ticks)
         mine = positions if member is None else positions[member(stream.key[positions])]
-        run.outputs.append(list(machine.push(_opened(stream.batch(mine), before), timeline)))
-        run.held.append(machine.held)
-        run.timelines.append(timeline)
-        if snapshot:
-            run.dropped += machine.dropped
-            machine = settings.restore(machine.snapshot(), LAYOUT)
-    run.outputs.append(list(machine.finish()))
-    run.dropped += machine.dropped
+        pushed = runner.push(stream.batch(mine), header_of(stream.batch(positions), idle_ticks))
+        run.outputs.append(pushed.outputs)
+        run.held.append(pushed.held)
+        run.timelines.append(pushed.timeline)
+    run.outputs.append(runner.finish())
+    run.dropped = runner.dropped
     return run
-
-
-def _opened(batch: EventBatch, progress: Progress) -> EventBatch:
-    """The batch with its ticks moved to open ones."""
-    place = batch.rows.schema.get_field_index(TICK)
-    ticks = pa.array(progress.open_ticks(batch.tick))
-    return EventBatch(batch.rows.set_column(place, TICK, ticks), batch.layout)
 
 
 def check_machine(settings: Settings, *, runs: int = 12, seed: int = 0, events: int = 200) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import typer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from latecomer import __version__
+from latecomer.cli.extra import GROUP, add_commands
 from latecomer.cli.main import app
-from latecomer.experiments.report import Report, Target
+from latecomer.errors import InputError, LatecomerError
 
+SENTENCE = "must come from the package latecomer-lab, which is not installed; run: pip install latecomer-lab"
 COMMAND = [str(Path(sys.executable).with_name("latecomer"))]
 
 
@@ -32,11 +35,6 @@ def test_help_and_version_answer_without_spark() -> None:
     [
         (("demo", "--rows", "5"), "error: --rows must be at least 1000; got 5; e.g. --rows 200000"),
         (("demo", "--keep", "."), "error: --keep must name a folder that does not exist yet"),
-        (("bench", "operator", "--rows", "10"), "error: --rows must be at least 6 micro-batches"),
-        (("bench", "operator", "--json", "/nowhere/x.json"), "error: --json must name a file in a folder that exists"),
-        (("bench", "reorder", "--rows", "10"), "error: --rows must be at least 6 micro-batches"),
-        (("bench", "sort", "--only", "flights"), "error: --only must be one of synthetic, cloudlog, androidlog"),
-        (("bench", "sort", "--html", "/nowhere/x.html"), "error: --html must name a file in a folder that exists"),
         (("demo", "--rows", "many"), "Invalid value for '--rows'"),
         (("fly",), "No such command 'fly'"),
     ],
@@ -63,10 +61,45 @@ def test_the_demo_accounts_for_every_row(spark: SparkSession, tmp_path: Path) ->
     assert (kept / "out" / "late").is_dir()
 
 
-def test_a_report_has_one_shape(tmp_path: Path) -> None:
-    report = Report("toy", {"rows": 1}, [{"path": "x"}], [Target("a", 1.0, 2.0), Target("b", 1.0, 2.0, at_least=False)])
-    report.write(tmp_path / "toy.json")
-    written = json.loads((tmp_path / "toy.json").read_text())
-    assert list(written) == ["name", "versions", "settings", "results", "targets"]
-    assert [target["met"] for target in written["targets"]] == [False, True]
-    assert written["versions"]["latecomer"] == __version__
+def _command_line(*points: EntryPoint) -> typer.Typer:
+    line = typer.Typer(pretty_exceptions_enable=False)
+    line.callback()(lambda: None)
+    add_commands(line, points)
+    return line
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bench"], ["bench", "sort", "--quick"], ["bench", "--help"], ["reproduce", "x"]]
+)
+def test_what_latecomer_lab_brings_is_named_where_it_is_missing(arguments: list[str]) -> None:
+    answer = CliRunner().invoke(_command_line(), arguments)
+    assert isinstance(answer.exception, InputError)
+    assert str(answer.exception).startswith(f"`latecomer {arguments[0]}` {SENTENCE}")
+    assert "pip install ./lab" in str(answer.exception)
+
+
+def a_function(times: int = 1) -> None:
+    """Say hello."""
+    typer.echo("hello " * times)
+
+
+an_app = typer.Typer(no_args_is_help=True)
+an_app.callback()(lambda: None)
+an_app.command("greet")(a_function)
+
+
+def test_packages_add_functions_and_apps_as_commands() -> None:
+    here = "tests.cli.test_cli"
+    points = [EntryPoint(name, f"{here}:{value}", GROUP) for name, value in (("hi", "a_function"), ("bench", "an_app"))]
+    line = _command_line(*points)
+    assert CliRunner().invoke(line, ["hi", "--times", "2"]).output.split() == ["hello", "hello"]
+    assert CliRunner().invoke(line, ["bench", "greet"]).output.split() == ["hello"]
+    assert "Say hello." in CliRunner().invoke(line, ["--help"]).output
+
+
+def test_a_package_that_cannot_be_loaded_leaves_the_other_commands_alone() -> None:
+    line = _command_line(EntryPoint("broken", "no_such_module:app", GROUP))
+    assert CliRunner().invoke(line, ["--help"]).exit_code == 0
+    answer = CliRunner().invoke(line, ["broken"])
+    assert isinstance(answer.exception, LatecomerError)
+    assert "`latecomer broken` must load from no_such_module:app; got" in str(answer.exception)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from latecomer.experiments.files import take_in_turn
+from latecomer.spark.stream_files import age_by_name
 from tests import naive
 
 SCHEMA = "id bigint, ts timestamp, key int, source string, arrival timestamp, value double"
@@ -42,7 +42,7 @@ def write_in_parts(events: pa.Table, folder: Path, parts: int, first: int = 0) -
     cuts = [int(starts[len(starts) * part // parts]) for part in range(parts)] + [len(events)]
     for number, (start, stop) in enumerate(itertools.pairwise(cuts), start=first):
         pq.write_table(events.slice(start, stop - start), folder / f"{number:03d}.parquet")
-    take_in_turn(folder)
+    age_by_name(folder)
 
 
 def expected(events: pa.Table) -> tuple[list[int], list[int]]:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import latecomer as lc
 from latecomer.disorder.profile import Profile
 from latecomer.disorder.profiler import Recorded, profile_recorded
-from latecomer.spark.profiling import inversions, profile
+from latecomer.spark.profiling import inversions
 from latecomer.spark.profiling.blocks import sorted_blocks
 from latecomer.spark.profiling.frame import profile_blocks
 from latecomer.spark.session import changed_settings
@@ -137,21 +137,21 @@ def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path
     table = table.append_column("source", stream.source)
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=300)
     expected = profile_recorded(replace(stream, key=None), name="in.parquet")
-    files = lc.profile_path(tmp_path / "in.parquet", time="ts", arrival="arrival", source="source", engine="spark")
+    files = lc.profile(tmp_path / "in.parquet", time="ts", arrival="arrival", source="source", engine="spark")
     assert numbers(files) == numbers(expected)
     frame = spark.read.parquet(str(tmp_path / "in.parquet"))
-    by_arrival = profile(frame, time="ts", arrival="arrival")
+    by_arrival = lc.profile(frame, time="ts", arrival="arrival")
     assert by_arrival.events == 2_000
-    assert profile(frame.limit(0), time="ts", arrival="arrival", source="source").sources == 0
+    assert lc.profile(frame.limit(0), time="ts", arrival="arrival", source="source").sources == 0
     many = frame.selectExpr("ts", *[f"CAST(0 AS INT) AS c{place}" for place in range(11)], "arrival AS c11")
-    in_order = profile(many, time="ts", order=[f"c{place}" for place in range(12)])
+    in_order = lc.profile(many, time="ts", order=[f"c{place}" for place in range(12)])
     assert in_order.runs == by_arrival.runs
     with pytest.raises(lc.InputError, match="must know the order of arrival"):
-        profile(frame, time="ts")
+        lc.profile(frame, time="ts")
     with pytest.raises(lc.InputError, match=r"key= must name a column; got 'meter'"):
-        profile(frame, time="ts", arrival="arrival", key="meter")
+        lc.profile(frame, time="ts", arrival="arrival", key="meter")
     with pytest.raises(lc.InputError, match=r"time= column 'source' must be a time"):
-        profile(frame.selectExpr("true AS source", "arrival"), time="source", arrival="arrival")
+        lc.profile(frame.selectExpr("true AS source", "arrival"), time="source", arrival="arrival")
 
 
 def test_a_bad_row_is_named_on_spark_too(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,23 +159,23 @@ def test_a_bad_row_is_named_on_spark_too(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(
         lc.InputError, match=r"c d\[1\]\.csv, line 102, field 'ts': must be a number of ms; got 'not a t"
     ):
-        lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark")
-    found = lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark", quarantine=True)
+        lc.profile(tmp_path / "in", time="ts", unit="ms", engine="spark")
+    found = lc.profile(tmp_path / "in", time="ts", unit="ms", engine="spark", quarantine=True)
     assert (found.events, found.quarantined) == (399, 1)
     (tmp_path / "in" / "a.csv.gz").write_bytes((tmp_path / "in" / "a.csv.gz").read_bytes()[:-200])
     with pytest.raises(lc.LatecomerError, match=r"Spark must read .* to its end"):
-        lc.profile_path(tmp_path / "in", time="ts", unit="ms", engine="spark")
+        lc.profile(tmp_path / "in", time="ts", unit="ms", engine="spark")
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_a_preset_on_spark_equals_its_table(spark: SparkSession, pieces: int) -> None:
     made = lc.preset("meters", meters=30, days=5, seed=2)
-    found = lc.preset_frame(spark, made, pieces=pieces).toArrow()
+    found = made.frame(spark, pieces=pieces).toArrow()
     assert found.cast(made.schema).equals(made.table())
 
 
 def test_a_preset_as_csv_is_the_same_from_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     made = lc.preset("traffic", seconds=2, seed=2)
-    plain = lc.generate_preset(made, tmp_path / "plain", format="csv", engine="python")
-    assert csv_rows(plain) == csv_rows(lc.generate_preset(made, tmp_path / "spark", format="csv", engine="spark"))
-    assert lc.profile_path(plain, time="ts", arrival="arrival").events == 2_000
+    plain = lc.generate(made, tmp_path / "plain", format="csv", engine="python")
+    assert csv_rows(plain) == csv_rows(lc.generate(made, tmp_path / "spark", format="csv", engine="spark"))
+    assert lc.profile(plain, time="ts", arrival="arrival").events == 2_000

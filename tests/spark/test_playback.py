@@ -18,7 +18,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import latecomer as lc
 from latecomer.disorder.player import read_options
-from latecomer.experiments import pacing
 from latecomer.spark.playback import PIECE_ROWS, Piece, Playback, PlaybackReader, playback, register_playback
 from latecomer.spark.session import changed_settings
 from tests.spark.streams import LATENCY_US, START_US, TICK_US, expected, make_events
@@ -58,15 +57,6 @@ def test_a_tick_shows_with_the_first_poll_after_its_last_event(tmp_path: Path) -
             seen.append((now_us, latest["rows"]))
         offset, now_us = latest, now_us + 1_000
     assert seen == [(tick * 100_000 + 95_000, (tick + 1) * 20) for tick in range(20)]
-
-
-def test_a_poll_by_the_real_clock_is_never_early(tmp_path: Path) -> None:
-    settings = pacing.PacingBench(seconds=0.5, events_per_s=2_000, row_group=300)
-    stamps_us = pacing.write_recording(tmp_path / "a.parquet", settings)
-    started_ns, seen = pacing.poll_reader(str(tmp_path / "a.parquet"), settings)
-    delays = pacing.delays_ms(stamps_us, settings, started_ns, seen)
-    assert len(delays) == 5
-    assert min(delays) >= 0
 
 
 def test_the_clock_starts_after_the_empty_first_batch_and_anew_after_a_restart(tmp_path: Path) -> None:

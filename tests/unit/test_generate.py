@@ -119,11 +119,11 @@ def test_same_seed_same_stream_other_seed_other_stream(tmp_path: Path) -> None:
 def test_an_empirical_delay_follows_a_measured_profile(tmp_path: Path) -> None:
     write_csv(tmp_path / "in.csv", in_order())
     lc.generate(config(tmp_path / "in.csv", {"factor": 30, "maxDelay": "20 s", "name": "m"}), tmp_path / "a")
-    measured = lc.profile_path(tmp_path / "a" / "m", time="event_time", arrival="arrival")
+    measured = lc.profile(tmp_path / "a" / "m", time="event_time", arrival="arrival")
     measured.write(tmp_path / "p.json")
     asked = {"factor": 30, "distribution": "empirical", "profile": str(tmp_path / "p.json"), "name": "again"}
     (outcome,) = lc.generate(config(tmp_path / "in.csv", asked), tmp_path / "b")
-    again = lc.profile_path(tmp_path / "b" / "again", time="event_time", arrival="arrival")
+    again = lc.profile(tmp_path / "b" / "again", time="event_time", arrival="arrival")
     assert abs(outcome.late_percent - 30) <= 0.5
     assert abs(again.lateness["p50"] / measured.lateness["p50"] - 1) < 0.1
 
@@ -170,10 +170,10 @@ def test_the_first_bad_row_is_named_with_file_line_and_field(tmp_path: Path) -> 
     path = tmp_path / "bad.csv"
     path.write_bytes(BAD)
     with pytest.raises(lc.InputError, match=r"bad\.csv, line 3: must have 2 fields, not 1; 7 rows are bad"):
-        lc.profile_path(path, time="ts")
+        lc.profile(path, time="ts")
     path.write_bytes(b"ts,a\n1,x\nsoon,w\n")
     with pytest.raises(lc.InputError, match=r"line 3, field 'ts': must be a number of us; got 'soon'; it is the only"):
-        lc.profile_path(path, time="ts")
+        lc.profile(path, time="ts")
 
 
 def test_quarantine_keeps_every_bad_row_with_its_reason(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_quarantine_keeps_every_bad_row_with_its_reason(tmp_path: Path) -> None:
 def test_a_file_without_sense_is_an_error(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "in.csv").write_bytes(content)
     with pytest.raises(lc.InputError) as caught:
-        lc.profile_path(tmp_path / "in.csv", time="ts")
+        lc.profile(tmp_path / "in.csv", time="ts")
     assert message in str(caught.value)
 
 
@@ -211,7 +211,7 @@ def test_one_row_is_a_stream_in_order(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("ts,device\n5,a")
     (outcome,) = lc.generate(config(tmp_path / "in.csv", {"factor": 100, "maxDelay": 10}), tmp_path / "out")
     assert (outcome.events, outcome.late, outcome.reach) == (1, 0, "maximum")
-    found = lc.profile_path(tmp_path / "in.csv", time="ts")
+    found = lc.profile(tmp_path / "in.csv", time="ts")
     assert (found.events, found.late, found.runs, found.interleaved, found.inversions) == (1, 0, 1, 1, 0)
 
 
@@ -220,7 +220,7 @@ def test_a_truncated_gzip_file_is_an_error_not_a_short_stream(tmp_path: Path) ->
     whole = gzip.compress((tmp_path / "in.csv").read_bytes())
     (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(lc.InputError, match="must be readable to its end"):
-        lc.profile_path(tmp_path / "cut.csv.gz", time="ts", unit="ms")
+        lc.profile(tmp_path / "cut.csv.gz", time="ts", unit="ms")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_truncated_gzip_file_is_an_error_not_a_short_stream(tmp_path: Path) ->
 )
 def test_times_are_read_in_their_unit(tmp_path: Path, unit: str, text: str, expected: int) -> None:
     (tmp_path / "in.csv").write_text(f"ts\n{text}\n")
-    assert lc.profile_path(tmp_path / "in.csv", time="ts", unit=unit).first_ts_us == expected
+    assert lc.profile(tmp_path / "in.csv", time="ts", unit=unit).first_ts_us == expected
 
 
 def test_a_folder_that_has_something_in_it_is_not_written_to(tmp_path: Path) -> None:
@@ -306,18 +306,18 @@ def test_units_too_coarse_for_the_factor_are_said_to_be(tmp_path: Path) -> None:
 
 def test_rows_of_separators_and_stray_carriage_returns_are_not_lost(tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_bytes(b"ts\tdevice\tx\n1\ta\tb\n\t\t\n \n2\ta\tb\r\n")
-    found = lc.profile_path(tmp_path / "in.tsv", time="ts", quarantine=True)
+    found = lc.profile(tmp_path / "in.tsv", time="ts", quarantine=True)
     assert (found.events, found.quarantined) == (2, 1)
     (tmp_path / "in.csv").write_bytes(b'ts,x\n1,"x\ny"\n2,b\r3,c\n')
     with pytest.raises(lc.InputError, match="must have rows, but all 3 are bad"):
-        lc.profile_path(tmp_path / "in.csv", time="ts", quarantine=True)
+        lc.profile(tmp_path / "in.csv", time="ts", quarantine=True)
 
 
 def test_json_without_sense_is_an_error_and_null_stays_null(tmp_path: Path) -> None:
     path = tmp_path / "in.json"
     path.write_text('[{"ts": 1}]\n')
     with pytest.raises(lc.InputError, match="line 1 must be a JSON object"):
-        lc.profile_path(path, time="ts")
+        lc.profile(path, time="ts")
     path.write_text('{"ts": 1, "device": "a", "x": null}\n{"ts": 2, "device": null, "x": "b"}\n')
     lc.generate(config(path, {"factor": 0, "maxDelay": 1, "name": "x"}), tmp_path / "out")
     rows = read(tmp_path / "out" / "x")
@@ -328,9 +328,9 @@ def test_json_without_sense_is_an_error_and_null_stays_null(tmp_path: Path) -> N
 def test_parquet_times_at_the_edges(tmp_path: Path) -> None:
     far = pa.array([253_370_764_800_000_000], pa.timestamp("us"))  # the year 9999
     pq.write_table(pa.table({"ts": far}), tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
-    assert lc.profile_path(tmp_path / "old.parquet", time="ts").first_ts_us == 253_370_764_800_000_000
+    assert lc.profile(tmp_path / "old.parquet", time="ts").first_ts_us == 253_370_764_800_000_000
     pq.write_table(pa.table({"ts": pa.array([5, 2**63 + 1], pa.uint64())}), tmp_path / "unsigned.parquet")
-    found = lc.profile_path(tmp_path / "unsigned.parquet", time="ts", quarantine=True)
+    found = lc.profile(tmp_path / "unsigned.parquet", time="ts", quarantine=True)
     assert (found.events, found.quarantined) == (1, 1)
 
 
@@ -343,7 +343,7 @@ def test_added_columns_differ_in_more_than_case(tmp_path: Path) -> None:
 def test_a_file_that_is_no_gzip_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "in.csv.gz").write_bytes(b"ts,device\n1,a\n")
     with pytest.raises(lc.InputError, match="must be readable to its end"):
-        lc.profile_path(tmp_path / "in.csv.gz", time="ts")
+        lc.profile(tmp_path / "in.csv.gz", time="ts")
 
 
 def test_an_unknown_engine_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
+from latecomer.contract import Machine
 from latecomer.events import TICK_FIELD, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import Lane, Output, consolidate
-from latecomer.progress import Progress
+from latecomer.runner import Between, Runner
 from latecomer.timetravel import TimeTravel
 from tests.outputs import changes
 
@@ -33,8 +33,13 @@ class Travel:
         layout: Layout = LAYOUT,
         idle_ticks: int | None = None,
     ) -> None:
-        self._settings, self._columns, self._layout, self._idle_ticks = settings, columns, layout, idle_ticks
-        self._progress, self.machine = Progress(), settings.build(ChunkStore(), layout)
+        self._columns, self._layout, self._idle_ticks = columns, layout, idle_ticks
+        self._runner = Runner(settings, layout, idle_ticks=idle_ticks, between=Between.RESTORE)
+
+    @property
+    def machine(self) -> Machine:
+        """As it was restored."""
+        return self._runner.machine
 
     def push(self, *rows: Row, end: int | None = None) -> list[Output]:
         """Push rows: tick, time in microseconds, and so on; the stream ends with the tick `end`."""
@@ -45,14 +50,11 @@ class Travel:
         header.add(batch.ts_us, batch.tick)
         if end is not None:
             header.add_ends(np.array([end]), 1)
-        self._progress, timeline = self._progress.advance([header.build()], self._idle_ticks)
-        outputs = list(self.machine.push(batch, timeline))
-        self.machine = self._settings.restore(self.machine.snapshot(), self._layout)
-        return outputs
+        return self._runner.push(batch, header.build()).outputs
 
     def finish(self) -> list[Output]:
         """The end."""
-        return list(self.machine.finish())
+        return self._runner.finish()
 
     def all(self, rows: Sequence[Row], cuts: Iterable[int] = ()) -> list[Output]:
         """Push rows cut into batches at these places, and finish."""

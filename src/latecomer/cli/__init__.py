@@ -1,4 +1,4 @@
-"""The command line: `latecomer demo`, `latecomer bench ...`."""
+"""The command line: `latecomer demo`, `generate`, `profile`, and what other packages add to it."""
 
 from latecomer.cli.main import main
 

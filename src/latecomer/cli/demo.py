@@ -13,7 +13,7 @@ from latecomer.cli.screen import console, working
 from latecomer.errors import InputError, must
 
 if TYPE_CHECKING:
-    from latecomer.experiments.demo import DemoRun
+    from latecomer.spark.demo import DemoRun
 
 _COLUMNS = {
     "seen": "came",
@@ -31,7 +31,7 @@ def demo(
     keep: Annotated[Path | None, typer.Option(help="Keep input, lanes and checkpoint in this new folder.")] = None,
 ) -> None:
     """Send a small disordered stream through the operator and show what left through which door."""
-    from latecomer.experiments.demo import LATENCY, Demo, run
+    from latecomer.spark.demo import LATENCY, Demo, run
 
     if rows < 1_000:
         raise InputError(must("--rows", "be at least 1000", rows, "e.g. --rows 200000"))

@@ -15,7 +15,7 @@ from latecomer.report.words import duration
 
 if TYPE_CHECKING:
     from latecomer.disorder.generate import Outcome
-    from latecomer.experiments.disorder import Engine
+    from latecomer.recordings import Engine
 
 HELP = """Make a stream come out of order, reproducibly, and hit the asked share of late events.
 
@@ -70,23 +70,23 @@ def generate(
 
 
 def _preset(name: str, settings: dict[str, Any], out: Path, format: str, engine: str) -> None:
-    from latecomer.disorder.presets import preset
-    from latecomer.experiments.disorder import generate_preset
+    from latecomer.recordings import generate as write_stream
+    from latecomer.recordings import preset
 
     made = preset(name, **settings)
     with stepping(f"generate {name}", 2) as tell:
-        folder = generate_preset(made, out, format=cast(Any, format), engine=cast("Engine", engine), tell=tell)
+        folder = write_stream(made, out, format=cast(Any, format), engine=cast("Engine", engine), tell=tell)
     console.print(f"{made.rows:,} rows asked, written in order of arrival to {escape(str(folder))}", highlight=False)
     console.print(f"look at them: latecomer profile {escape(str(folder))} --time ts --arrival arrival", highlight=False)
 
 
 def _experiments(config: Path, out: Path, options: dict[str, Any], engine: str) -> None:
     from latecomer.disorder.config import load_config
-    from latecomer.experiments.disorder import generate as generate_all
+    from latecomer.recordings import generate as write_streams
 
     steps = 1 + 2 * len(load_config(config).experiments)
     with stepping("generate", steps) as tell:
-        outcomes = generate_all(config, out, engine=cast("Engine", engine), tell=tell, **options)
+        outcomes = write_streams(config, out, engine=cast("Engine", engine), tell=tell, **options)
     show_outcomes(outcomes)
     report = escape(str(out / "report.json"))
     console.print(f"\nwritten to {escape(str(out))}, one folder each; the figures are in {report}", highlight=False)

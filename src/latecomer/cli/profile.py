@@ -33,14 +33,14 @@ def profile(
 
     Rows come in file order, or by --arrival. All numbers are exact.
     """
-    from latecomer.experiments.disorder import profile_path
+    from latecomer.recordings import profile as measure
     from latecomer.report import show_profile, write_html
 
     check_writable(json)
     check_writable(html, "--html")
     with working("profile") as tell:
         tell("measuring")
-        found = profile_path(
+        found = measure(
             path,
             time=int(time) if time.isdecimal() else time,
             unit=unit,

@@ -1,4 +1,4 @@
-"""What the terminal shows: two consoles, tables of experiments, a line of progress."""
+"""What the terminal shows: two consoles and a line of progress."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from latecomer.errors import InputError, must
-from latecomer.experiments.report import Report
 
 console = Console()
 errors = Console(stderr=True)
@@ -47,30 +45,6 @@ def stepping(what: str, steps: int) -> Iterator[Callable[[str], None]]:
                 errors.print(f"{what}: {text}", highlight=False)
 
         yield tell
-
-
-def show_report(report: Report) -> None:
-    """Print results and targets as tables."""
-    results = Table(title=f"bench {report.name}", title_justify="left", box=None, pad_edge=False)
-    for name in report.results[0]:
-        results.add_column(name, justify="left" if isinstance(report.results[0][name], str) else "right")
-    for row in report.results:
-        results.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    console.print(results)
-    console.print()
-    show_wanted(report)
-
-
-def show_wanted(report: Report) -> None:
-    """Print what was to be reached."""
-    targets = Table(title="targets", title_justify="left", box=None, pad_edge=False)
-    for heading, side in (("figure", "left"), ("reached", "right"), ("wanted", "right"), ("", "left")):
-        targets.add_column(heading, justify="right" if side == "right" else "left")
-    for target in report.targets:
-        wanted = f"{'>=' if target.at_least else '<='} {target.target}"
-        met = "[green]met[/]" if target.met else "[red]missed[/]"
-        targets.add_row(target.name, str(target.value), wanted, met)
-    console.print(targets)
 
 
 def check_writable(path: Path | None, option: str = "--json") -> None:

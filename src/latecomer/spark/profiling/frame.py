@@ -34,7 +34,7 @@ from latecomer.spark.session import small_rows
 Names = str | Sequence[str]
 
 
-def profile(
+def profile_frame(
     df: DataFrame,
     *,
     time: str,
@@ -46,15 +46,7 @@ def profile(
     period: Duration | None = None,
     name: str = "stream",
 ) -> Profile:
-    """Measure the disorder of a batch DataFrame.
-
-    time: event time, a timestamp, a date, whole numbers of `unit` (ps, ns, us, ms, s), or text (unit iso for dates).
-    arrival: when the row came.
-    order: columns that tell which of two rows came first where arrival does not; one of the two must be given, since
-    a DataFrame has no order of its own. Rows that are still tied count as sorted by time. key, source: columns.
-    period: how often each key should be heard of; then holes are counted. Rows without a usable time are counted as
-    quarantined.
-    """
+    """Measure the disorder of a batch DataFrame; see `latecomer.recordings.profile` for the arguments."""
     roles = {"time": time, "arrival": arrival, "key": key, "source": source}
     _check(df, roles, order)
     period_us = None if period is None else duration_us(period, "period")
@@ -110,6 +102,9 @@ def _measured(blocks: Blocks, name: str, period_us: int | None) -> Profile:
 
 
 def _check(df: DataFrame, roles: dict[str, str | None], order: Names | None) -> None:
+    if not isinstance(df, DataFrame):
+        advice = "give one, or the path of files"
+        raise InputError(must("profile", "be given a Spark DataFrame or a path", type(df).__name__, advice))
     if df.isStreaming:
         raise InputError(must("profile", "be given a batch DataFrame", "a stream", "write it to files first"))
     names = [*((role, column) for role, column in roles.items()), *(("order", column) for column in _list(order))]

@@ -1,1 +1,0 @@
-"""The experiments behind the figures: benchmarks that print a table and write one shape of JSON."""

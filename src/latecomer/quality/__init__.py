@@ -1,0 +1,23 @@
+"""How good results are, against those of the same query on the sorted stream; and how soon the right ones come.
+
+>>> import pyarrow as pa
+>>> truth = pa.table({"ts": [1, 2, 3], "meter": [7, 7, 7], "kwh": [0.5, 0.25, 1.0]})
+>>> given = pa.table({"ts": [1, 2, 9], "meter": [7, 7, 7], "kwh": [0.5, 0.75, 1.0]})
+>>> classify(given, truth, ResultColumns("ts", ("meter",)))[:5]  # exact, omitted, different, duplicate, spurious
+(1, 1, 1, 0, 1)
+"""
+
+from latecomer.quality.classes import Classes, classify
+from latecomer.quality.columns import MARK, ResultColumns
+from latecomer.quality.delays import SHARES, logical_latencies, percentiles, responsiveness
+
+__all__ = [
+    "MARK",
+    "SHARES",
+    "Classes",
+    "ResultColumns",
+    "classify",
+    "logical_latencies",
+    "percentiles",
+    "responsiveness",
+]
