@@ -6,17 +6,38 @@ A number's place is its low bits. What lies before the oldest number that may st
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from latecomer._jit import bare_kernel
 from latecomer.events import Int64s
-from latecomer.sorter.runs import LARGEST, Cells, Packing
-
-Fresh = tuple[int, Cells]  # a batch that has just come: the first number, and payloads
+from latecomer.sorter.runs import Cells, Packing
 
 TOGETHER = 4096  # so many numbers share one note of when they are no longer wanted
+
+
+class Fresh(NamedTuple):
+    """The payloads of a batch that has just come, and the first of their numbers."""
+
+    cells: Cells
+    first: int
+
+
+class Waiting(NamedTuple):
+    """Payloads that wait: that of a number stands at (number - first) & mask."""
+
+    cells: Cells
+    first: int
+    mask: int
+
+
+class Taken(NamedTuple):
+    """Room for times and payloads that leave."""
+
+    ts_us: Int64s
+    cells: Cells
 
 
 class Numbers:
@@ -109,37 +130,38 @@ class Ring:
         """Times and payloads of packed keys, in two pieces; those of a fresh batch are read where they are."""
         size = len(pieces[0]) + len(pieces[1])
         ts_us, taken = np.empty(size, dtype=np.int64), np.empty(size, dtype=self._cells.dtype)
-        first, cells = (LARGEST, self._cells) if fresh is None else fresh
-        at = 0
-        for keys in pieces:
-            if len(keys):
-                to_us, to_cells = ts_us[at:], taken[at:]
-                _take_packed(keys, packing, self._cells, self._first, self._mask, first, cells, to_us, to_cells)
+        waiting, at = Waiting(self._cells, self._first, self._mask), 0
+        for keys in filter(len, pieces):
+            to = Taken(ts_us[at:], taken[at:])
+            if fresh is None:
+                _take_waiting(keys, packing, waiting, to)
+            else:
+                _take_either(keys, packing, waiting, fresh, to)
             at += len(keys)
         return ts_us, taken
 
 
 @bare_kernel
-def _take_packed(
-    keys: Int64s,
-    packing: Packing,
-    ring: Cells,
-    ring_first: int,
-    mask: int,
-    first: int,
-    cells: Cells,
-    ts_us: Int64s,
-    taken: Cells,
-) -> None:
+def _take_waiting(keys: Int64s, packing: Packing, waiting: Waiting, to: Taken) -> None:
+    """Times and payloads of packed keys, all of which have waited."""
     number_bits = (1 << packing.bits) - 1
     for i in range(len(keys)):
-        key = keys[i]
-        ts_us[i] = (key >> packing.bits) + packing.base_us
-        number = key & number_bits
-        if number >= first:
-            taken[i] = cells[np.uint64(number - first)]
+        to.ts_us[i] = (keys[i] >> packing.bits) + packing.base_us
+        number = keys[i] & number_bits
+        to.cells[i] = waiting.cells[np.uint64((number - waiting.first) & waiting.mask)]
+
+
+@bare_kernel
+def _take_either(keys: Int64s, packing: Packing, waiting: Waiting, fresh: Fresh, to: Taken) -> None:
+    """As `_take_waiting`; the payloads of a fresh batch are read where they are."""
+    number_bits = (1 << packing.bits) - 1
+    for i in range(len(keys)):
+        to.ts_us[i] = (keys[i] >> packing.bits) + packing.base_us
+        number = keys[i] & number_bits
+        if number >= fresh.first:
+            to.cells[i] = fresh.cells[np.uint64(number - fresh.first)]
         else:
-            taken[i] = ring[np.uint64((number - ring_first) & mask)]
+            to.cells[i] = waiting.cells[np.uint64((number - waiting.first) & waiting.mask)]
 
 
 @bare_kernel
