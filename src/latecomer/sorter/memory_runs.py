@@ -10,9 +10,10 @@ import numpy.typing as npt
 from latecomer.events import Int64s
 from latecomer.sorter.arguments import as_bytes
 from latecomer.sorter.merge import new_tree
-from latecomer.sorter.release import Pace, Room, SortedKeys, feed, release, release_and_deal
+from latecomer.sorter.release import Room, SortedKeys, feed, release, release_and_deal
 from latecomer.sorter.runs import (
     BLOCK,
+    DEALT,
     FLOOR,
     FREE,
     GIVEN,
@@ -62,22 +63,22 @@ class MemoryRuns:
     @property
     def runs(self) -> int:
         """How many runs there are."""
-        return int(self._runs.state[RUNS])
+        return self._runs.state.item(RUNS)
 
     @property
     def held(self) -> int:
         """How many events they hold."""
-        return int(self._runs.state[HELD])
+        return self._runs.state.item(HELD)
 
     @property
     def mark_us(self) -> int:
         """The largest time seen."""
-        return int(self._runs.state[MARK])
+        return self._runs.state.item(MARK)
 
     @property
     def floor_us(self) -> int:
         """The last punctuation."""
-        return int(self._runs.state[FLOOR])
+        return self._runs.state.item(FLOOR)
 
     @property
     def packed(self) -> bool:
@@ -204,19 +205,21 @@ class MemoryRuns:
             at = deal_keys(self._runs, fresh.keys, at, self._switches.speculative)
         return Leaving(self._given(), in_order, merged)
 
-    def feed(self, ts_us: Int64s, first_number: int, cells: Maybe, pace: Pace) -> tuple[Leaving, Int64s]:
-        """Take events in, with a punctuation after every so many; also the positions of those that came too late."""
-        late = np.empty(len(ts_us), dtype=np.int64)
-        arrivals = Arrivals(ts_us, cells, first_number, self.packing, late)
-        self._runs.state[GIVEN] = self._runs.state[LATE] = 0
-        at, needed = feed(self._runs, self._room, arrivals, 0, pace, self._switches)
-        while needed or at < len(ts_us):
+    def feed(
+        self, ts_us: Int64s, first_number: int, cells: Maybe, every: int, latency_us: int
+    ) -> tuple[Columns, Int64s]:
+        """Take events in, with a punctuation after every so many; what left, and the positions of the late ones."""
+        state, late = self._runs.state, np.empty(len(ts_us), dtype=np.int64)
+        arrivals = Arrivals(ts_us, cells, first_number, *self.packing, late)
+        state[DEALT] = state[GIVEN] = state[LATE] = 0
+        needed = feed(self._runs, self._room, arrivals, every, latency_us, self._switches)
+        while needed or state[DEALT] < len(ts_us):
             if needed:
                 self._make_room_to_give(needed)
             else:
                 self._make_room_for_runs()
-            at, needed = feed(self._runs, self._room, arrivals, at, pace, self._switches)
-        return Leaving(self._given()), late[: self._runs.state[LATE]]
+            needed = feed(self._runs, self._room, arrivals, every, latency_us, self._switches)
+        return self._given(), late[: state[LATE]]
 
     def _given(self) -> Columns:
         """What was given in this call, as views."""

@@ -16,6 +16,7 @@ from latecomer.search import lower_bound
 from latecomer.sorter.merge import Tree, insert_sort, merge_pieces, plan
 from latecomer.sorter.runs import (
     BLOCK,
+    DEALT,
     FLOOR,
     FREE,
     GIVEN,
@@ -59,13 +60,6 @@ class SortedKeys(NamedTuple):
 
     keys: Int64s
     cut: int
-
-
-class Pace(NamedTuple):
-    """A punctuation follows every so many events, at the largest time so far less the latency."""
-
-    every: int
-    latency_us: int
 
 
 @bare_kernel
@@ -242,31 +236,28 @@ def _few(runs: Runs, key: int) -> bool:
 
 
 @bare_kernel
-def feed(runs: Runs, room: Room, arrivals: Arrivals, start: int, pace: Pace, switches: Switches) -> tuple[int, int]:
-    """Deal a stream with a punctuation after every so many events.
+def feed(runs: Runs, room: Room, arrivals: Arrivals, every: int, latency_us: int, switches: Switches) -> int:
+    """Deal events with a punctuation after every so many, at the largest time so far less the latency.
 
-    Gives the position it stopped at, before the end where there is no more room for runs, and the room to give that it
-    needs where there is too little, else 0.
+    Stops before the last event where there is no more room for runs. Gives the room to give that it needs where there
+    is too little, else 0.
     """
-    state, i = runs.state, start
+    state, count = runs.state, len(arrivals.ts_us)
     while True:
-        stop = min(len(arrivals.ts_us), i + pace.every - state[PHASE])
-        state[MARK] = _largest(arrivals.ts_us, i, stop, state[MARK])
-        dealt = deal(runs, arrivals, i, stop, switches)
-        state[PHASE] += dealt - i
-        i = dealt
-        if i < stop or state[PHASE] < pace.every:
-            return i, 0
-        punctuation_us = state[MARK] - pace.latency_us
+        stop = min(count, state[DEALT] + every - state[PHASE])
+        state[MARK] = _largest(arrivals.ts_us, state[DEALT], stop, state[MARK])
+        if not deal(runs, arrivals, stop, switches) or state[PHASE] < every:
+            return 0
+        punctuation_us = state[MARK] - latency_us
         if punctuation_us > state[FLOOR]:
-            key = _last_key(punctuation_us, arrivals.packing, runs.held.number)
+            key = _last_key(punctuation_us, Packing(arrivals.base_us, arrivals.bits), runs.held.number)
             needed, _ = release(runs, room, key, switches, ANY_MOVES)
             if needed:
-                return i, needed
+                return needed
             state[FLOOR] = punctuation_us
         state[PHASE] = 0
-        if i == len(arrivals.ts_us):
-            return i, 0
+        if stop == count:
+            return 0
 
 
 @bare_kernel

@@ -36,8 +36,9 @@ FIRST = 4  # so many runs are tried in turn before the binary search: most event
 LARGEST = 2**63 - 1  # above every key
 
 # Places in `Runs.state`: how many runs there are, which was dealt to last, how many blocks are free and events held;
-# the largest time seen, the last punctuation, how many events came since; how many this call gave and found too late.
-RUNS, LAST, FREE, HELD, MARK, FLOOR, PHASE, GIVEN, LATE = range(9)
+# the largest time seen, the last punctuation, how many events came since; and of this call, how many arrivals it has
+# dealt, how many events it has given, and how many were too late.
+RUNS, LAST, FREE, HELD, MARK, FLOOR, PHASE, DEALT, GIVEN, LATE = range(10)
 
 
 class Columns(NamedTuple):
@@ -72,12 +73,16 @@ class Packing(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Events as they arrive, numbered from `first_number` on, and room for the places of those that are too late."""
+    """Events as they arrive, numbered from `first_number` on, and room for the places of those that are too late.
+
+    Base and bits are those of the Packing: the fewer tuples there are in tuples, the cheaper is a call from Python.
+    """
 
     ts_us: Int64s
     cells: Maybe
     first_number: int
-    packing: Packing
+    base_us: int
+    bits: int
     late: Int64s
 
 
@@ -175,13 +180,13 @@ def next_place(runs: Runs, run: int, key: int) -> int:
 
 
 @bare_kernel
-def deal(runs: Runs, arrivals: Arrivals, start: int, stop: int, switches: Switches) -> int:
-    """Deal events onto the runs; those not after the floor are noted as late, and left out unless adjusted.
+def deal(runs: Runs, arrivals: Arrivals, stop: int, switches: Switches) -> bool:
+    """Deal events up to a position onto the runs; those not after the floor are noted as late, and dealt if adjusted.
 
-    Gives the position it stopped at, before the end where there is no more room.
+    Gives whether all of them found room.
     """
     held, state = runs.held, runs.state
-    i, last, floor, placed = start, state[LAST], state[FLOOR], 0
+    i, last, floor, placed = state[DEALT], state[LAST], state[FLOOR], 0
     while i < stop:
         t = arrivals.ts_us[i]
         is_late = t <= floor
@@ -191,7 +196,7 @@ def deal(runs: Runs, arrivals: Arrivals, start: int, stop: int, switches: Switch
                 i += 1
                 continue
             t = floor + 1
-        key = _key_of(t, arrivals.first_number + i, arrivals.packing, held.number)
+        key = _key_of(arrivals, i, t, held.number)
         last = choose_run(runs.tail, state[RUNS], last, key, switches.speculative)
         at = next_place(runs, last, key)
         if at < 0:
@@ -206,9 +211,10 @@ def deal(runs: Runs, arrivals: Arrivals, start: int, stop: int, switches: Switch
             i, at, placed = i + more, at + more, placed + more
         runs.tail_at[last] = at
         runs.tail[last] = key
-    state[LAST] = last
+    state[PHASE] += i - state[DEALT]
+    state[DEALT], state[LAST] = i, last
     state[HELD] += placed
-    return i
+    return bool(i == stop)
 
 
 @bare_kernel
@@ -222,7 +228,7 @@ def _deal_on(runs: Runs, arrivals: Arrivals, start: int, stop: int, run: int, at
     stop = min(stop, start + (BLOCK - 1) - (at & (BLOCK - 1)))
     i, to = start, at + 1
     while i < stop:
-        following = _key_of(arrivals.ts_us[i], arrivals.first_number + i, arrivals.packing, held.number)
+        following = _key_of(arrivals, i, arrivals.ts_us[i], held.number)
         if following < key or following >= above:
             break
         key = following
@@ -239,9 +245,10 @@ def _note_late(late: Int64s, state: Int64s, i: int) -> None:
 
 
 @bare_kernel
-def _key_of(t: int, number: int, packing: Packing, numbers: Maybe) -> int:
+def _key_of(arrivals: Arrivals, i: int, t: int, numbers: Maybe) -> int:
+    """The key of the event at i, if its time is t."""
     if numbers is None:
-        return ((t - packing.base_us) << packing.bits) | number
+        return ((t - arrivals.base_us) << arrivals.bits) | (arrivals.first_number + i)
     return t
 
 
@@ -260,7 +267,7 @@ def _put(to: Maybe, k: int, value: int) -> None:
 
 @bare_kernel
 def deal_keys(runs: Runs, keys: Int64s, start: int, speculative: bool) -> int:
-    """Deal packed keys that are in order and none of them late; gives where it stopped, as `deal`."""
+    """Deal packed keys that are in order and none of them late, from a position on; gives where it had no more room."""
     held, state = runs.held, runs.state
     i, last = start, state[LAST]
     while i < len(keys):

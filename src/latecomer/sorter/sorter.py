@@ -24,7 +24,7 @@ from latecomer.sorter.arguments import as_bytes, check_span, latency_of, payload
 from latecomer.sorter.keys import SPREAD_FROM, Span, look_over, pack_keys, sort_keys, spread_keys
 from latecomer.sorter.memory_runs import Leaving, MemoryRuns
 from latecomer.sorter.policy import Late, as_policy, stop_at
-from latecomer.sorter.release import ANY_MOVES, MOST_MOVES, Pace, SortedKeys
+from latecomer.sorter.release import ANY_MOVES, MOST_MOVES, SortedKeys
 from latecomer.sorter.ring import Fresh, Numbers, Ring
 from latecomer.sorter.runs import Cells, Columns, Switches
 
@@ -135,8 +135,8 @@ class ImpatienceSorter:
         """Payloads as the user knows them."""
         if self._dtype is None or released.payload is None or released.late_payload is None:
             return released
-        given, late = released.payload.view(self._dtype), released.late_payload.view(self._dtype)
-        return released._replace(payload=given, late_payload=late)
+        payload, late = released.payload.view(self._dtype), released.late_payload.view(self._dtype)
+        return Released(released.ts_us, payload, released.late_ts_us, late)
 
     def _punctuate(self, punctuation_us: int) -> Released:
         self._floor_us = max(self._floor_us, punctuation_us)
@@ -157,15 +157,15 @@ class ImpatienceSorter:
     def _feed(self, runs: MemoryRuns, ts_us: Int64s, payload: Cells | None, span: Span) -> Released:
         """Deal events one by one, with the punctuations that fall among them."""
         first = self._number(runs, len(ts_us), span)
-        released = self._deal(runs, ts_us, payload, first, Pace(self._every or FOREVER_US, self._latency_us))
+        released = self._deal(runs, ts_us, payload, first, self._every or FOREVER_US)
         self._floor_us = runs.floor_us
         return released
 
-    def _deal(self, runs: MemoryRuns, ts_us: Int64s, payload: Cells | None, first: int, pace: Pace) -> Released:
+    def _deal(self, runs: MemoryRuns, ts_us: Int64s, payload: Cells | None, first: int, every: int) -> Released:
         if self._ring is not None and payload is not None:
             self._ring.put(first, payload, self._numbers.oldest(runs.floor_us))
-        leaving, late = runs.feed(ts_us, first, payload if self._ring is None else None, pace)
-        return self._refuse(self._released(runs, leaving), ts_us, payload, late)
+        events, late = runs.feed(ts_us, first, payload if self._ring is None else None, every, self._latency_us)
+        return self._refuse(self._released(runs, events), ts_us, payload, late)
 
     def _number(self, runs: MemoryRuns, count: int, span: Span) -> int:
         """Number events, and see to it that keys can hold their times and numbers."""
@@ -184,10 +184,10 @@ class ImpatienceSorter:
         return self._numbers.take(count, high_us)
 
     def _released(
-        self, runs: MemoryRuns, leaving: Leaving, after: Int64s = _NO_TIMES, fresh: Fresh | None = None
+        self, runs: MemoryRuns, events: Columns, after: Int64s = _NO_TIMES, fresh: Fresh | None = None
     ) -> Released:
         """What the runs gave, out of their buffers, and packed keys that come after that."""
-        key, number, cells = _in_order(leaving)
+        key, number, cells = events
         if self._ring is not None and number is None:
             ts_us, cells = self._ring.take_packed((key, after), runs.packing, fresh)
         else:
@@ -226,7 +226,7 @@ class ImpatienceSorter:
             late = np.flatnonzero(ts_us <= runs.floor_us) if span.low_us <= runs.floor_us else _NO_TIMES
             keys = self._sorted_keys(runs, ts_us, late, first, span)
             return self._refuse(self._cut(runs, keys, first, payload, punctuation_us), ts_us, payload, late)
-        dealt = self._deal(runs, ts_us, payload, first, Pace(FOREVER_US, self._latency_us))
+        dealt = self._deal(runs, ts_us, payload, first, FOREVER_US)
         return _together([dealt, self._release(runs, punctuation_us)], payload)
 
     def _worth_sorting(self, runs: MemoryRuns, count: int, span: Span, punctuation_us: int) -> bool:
@@ -256,14 +256,14 @@ class ImpatienceSorter:
         cut = int(keys.searchsorted(runs.key_of(punctuation_us), "right"))
         fresh, oldest = None if payload is None else Fresh(payload, first), self._numbers.oldest(runs.floor_us)
         leaving = runs.release_and_deal(punctuation_us, SortedKeys(keys, cut), self._most_moves(runs))
-        released = self._released(runs, leaving, keys[leaving.merged : cut], fresh)
+        released = self._released(runs, _in_order(leaving), keys[leaving.merged : cut], fresh)
         if self._ring is not None and payload is not None:
             self._ring.put_some(keys[cut:], runs.packing, first, payload, oldest)
         return released
 
     def _release(self, runs: MemoryRuns, punctuation_us: int) -> Released:
         """Give what the punctuation has passed of the runs, where nothing else waits."""
-        return self._released(runs, runs.release(punctuation_us, self._most_moves(runs)))
+        return self._released(runs, _in_order(runs.release(punctuation_us, self._most_moves(runs))))
 
     def _most_moves(self, runs: MemoryRuns) -> int:
         """How often an event may be moved by merging; where that takes more moves, all are sorted anew."""

@@ -23,7 +23,7 @@ from latecomer.experiments.sorting.buffers import Events, gather
 from latecomer.experiments.sorting.data import FIELDS, Stream
 from latecomer.sorter.keys import look_over
 from latecomer.sorter.memory_runs import MemoryRuns
-from latecomer.sorter.release import ANY_MOVES, Pace
+from latecomer.sorter.release import ANY_MOVES
 from latecomer.sorter.runs import Switches
 from latecomer.sorter.sorter import ImpatienceSorter
 
@@ -102,7 +102,7 @@ def sort_columns(events: Events) -> Events:
     runs = MemoryRuns(switches, np.int32, len(events.payload))
     span = look_over(events.ts_us)
     runs.fit(span.low_us, span.high_us, 0, len(events.ts_us))
-    runs.feed(events.ts_us, 0, events.payload, Pace(FOREVER_US, 0))
+    runs.feed(events.ts_us, 0, events.payload, FOREVER_US, 0)
     left = runs.release(FOREVER_US, ANY_MOVES).events
     return Events((left.key >> runs.packing.bits) + runs.packing.base_us, left.cells.copy())
 
