@@ -22,7 +22,7 @@ from latecomer.chunks import ChunkStore
 from latecomer.contract import Lane, Machine, Output, Settings, check_held, check_max_held, refused
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout
+from latecomer.events import FOREVER_US, Bools, EventBatch, Int64s, Layout, aligned_punctuation
 from latecomer.progress import Timeline
 from latecomer.runs.stored_runs import StoredRuns
 from latecomer.sorter.policy import Late, as_policy, stop_at
@@ -71,10 +71,8 @@ class Reorder(Settings):
         return timeline.punctuation(self.latency_us)
 
     def ready(self, punctuation_us: int) -> int:
-        """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
-        if self.align_us is None:
-            return punctuation_us
-        return (punctuation_us + 1) // self.align_us * self.align_us - 1
+        """The largest time that may leave."""
+        return aligned_punctuation(punctuation_us, self.align_us)
 
     def added(self) -> dict[str, pa.DataType]:
         return {ADJUSTED: pa.int64()} if self.late == Late.ADJUST else {}
