@@ -47,11 +47,12 @@ def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
 def _stamp(compiled: Any, filename: str) -> None:
     """Let the cache forget a kernel when a file changes that it may call kernels of: one beside it, or one of the top.
 
-    Numba looks at the kernel's own file only, and would run old code of another file that was compiled into it.
+    Numba looks at the kernel's own file only, and would run old code of another file that was compiled into it. The
+    version is compared before anything else is read, which may name types that are gone.
     """
     file = compiled._cache._cache_file
     folders = (Path(filename).parent, Path(__file__).parent)
-    file._source_stamp = (file._source_stamp, *(_folder_stamp(folder) for folder in folders))
+    file._version = (file._version, *(_folder_stamp(folder) for folder in folders))
 
 
 @cache

@@ -206,6 +206,16 @@ def floor_times(ts_us: Int64s, align_us: int) -> Int64s:
     return ts_us // align_us * align_us
 
 
+def aligned_punctuation(punctuation_us: int, align_us: int | None) -> int:
+    """The largest time that may leave where the rows of a stretch of `align_us` leave together.
+
+    That is the end of the last stretch passed. The end of time has no stretch after it: then everything may leave.
+    """
+    if align_us is None or punctuation_us in (NEVER_US, FOREVER_US):
+        return punctuation_us
+    return (punctuation_us + 1) // align_us * align_us - 1
+
+
 def total_order(batch: EventBatch) -> Int64s:
     """Positions of the rows in the total order."""
     return refine_ties(batch, *sort_times(batch.ts_us))

@@ -26,7 +26,7 @@ from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.controls import Control
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, floor_times
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, aligned_punctuation, floor_times
 from latecomer.gives import Explained, Gives, Line, Onward, Tally, Verb, own_columns
 from latecomer.outputs import Output, refused, results_of
 from latecomer.progress import Timeline
@@ -128,10 +128,8 @@ class Reorder(Settings):
         return int(timeline.punctuations(timeline.numbers(LATENCY, self.latency_us))[-1])
 
     def ready(self, punctuation_us: int) -> int:
-        """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
-        if self.align_us is None:
-            return punctuation_us
-        return (punctuation_us + 1) // self.align_us * self.align_us - 1
+        """The largest time that may leave."""
+        return aligned_punctuation(punctuation_us, self.align_us)
 
     def describe(self) -> dict[str, object]:
         policy = str(as_policy(self.late))

@@ -39,6 +39,13 @@ class Span(NamedTuple):
         return count > 2 * ROW and self.depth_us * count < ROW * (self.high_us - self.low_us)
 
 
+class Stretches(NamedTuple):
+    """Time from a moment on, cut into stretches of 1 << shift."""
+
+    low_us: int
+    shift: int
+
+
 def look_over(ts_us: Int64s) -> Span:
     """Look at times once; there is at least one."""
     low_us, high_us, descents, depth_us = _look_over(ts_us)
@@ -78,27 +85,28 @@ def spread_keys(ts_us: Int64s, first: int, packing: Packing, span: Span) -> Int6
     """Times, numbered from `first` on, as packed keys in order: by stretches of time, each of which is sorted then."""
     width = (span.high_us - span.low_us).bit_length()
     shift = max(0, width - min(_MOST_STRETCHES, (len(ts_us) // ROW).bit_length()))
+    stretches = Stretches(span.low_us, shift)
     stops = np.zeros((span.high_us - span.low_us >> shift) + 1, dtype=np.int64)
-    _count_stretches(ts_us, span.low_us, shift, stops)
+    _count_stretches(ts_us, stretches, stops)
     stops = np.cumsum(stops)
     starts = np.concatenate([[0], stops[:-1]])
     keys = np.empty_like(ts_us)
-    _spread(ts_us, first, packing, span.low_us, shift, starts.copy(), keys)
+    _spread(ts_us, first, packing, stretches, starts.copy(), keys)
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         keys[start:stop].sort()
     return keys
 
 
 @bare_kernel
-def _count_stretches(ts_us: Int64s, low_us: int, shift: int, counts: Int64s) -> None:
+def _count_stretches(ts_us: Int64s, stretches: Stretches, counts: Int64s) -> None:
     for i in range(len(ts_us)):
-        counts[np.uint64((ts_us[i] - low_us) >> shift)] += 1
+        counts[np.uint64((ts_us[i] - stretches.low_us) >> stretches.shift)] += 1
 
 
 @bare_kernel
-def _spread(ts_us: Int64s, first: int, packing: Packing, low_us: int, shift: int, places: Int64s, keys: Int64s) -> None:
+def _spread(ts_us: Int64s, first: int, packing: Packing, stretches: Stretches, places: Int64s, keys: Int64s) -> None:
     for i in range(len(ts_us)):
-        stretch = np.uint64((ts_us[i] - low_us) >> shift)
+        stretch = np.uint64((ts_us[i] - stretches.low_us) >> stretches.shift)
         keys[np.uint64(places[stretch])] = ((ts_us[i] - packing.base_us) << packing.bits) | (first + i)
         places[stretch] += 1
 

@@ -99,16 +99,7 @@ def merge_pieces(tree: Tree, leaves: int, out: Columns, out_at: int, spare: Colu
 def _merge(events: Columns, i: int, left: int, size: int, to: Columns, k: int) -> None:
     """Merge two sorted neighbours that begin at i into another buffer, at k."""
     if _packed(events.number):
-        _merge_packed(
-            events.key,
-            np.uint64(i),
-            np.uint64(i + left),
-            np.uint64(i + size),
-            to.key,
-            np.uint64(k),
-            events.cells,
-            to.cells,
-        )
+        _merge_packed(events, np.uint64(i), np.uint64(i + left), np.uint64(i + size), to, np.uint64(k))
         return
     j, stop = i + left, i + size
     middle = j
@@ -133,22 +124,13 @@ def _packed(number: Maybe) -> bool:
 
 
 @bare_kernel
-def _merge_packed(
-    keys: Int64s,
-    i: np.uint64,
-    middle: np.uint64,
-    stop: np.uint64,
-    to: Int64s,
-    k: np.uint64,
-    cells: Maybe,
-    to_cells: Maybe,
-) -> None:
+def _merge_packed(events: Columns, i: np.uint64, middle: np.uint64, stop: np.uint64, to: Columns, k: np.uint64) -> None:
     """Merge two neighbours of packed keys from both ends at once, without a branch to be mispredicted.
 
     As long as both sides have 2n keys left, n can be taken from either end. Unsigned places spare numba the check
     for negative ones.
     """
-    one = np.uint64(1)
+    keys, merged, one = events.key, to.key, np.uint64(1)
     j, p, q = middle, middle - one, stop - one
     r = k + (stop - i) - one
     pairs = min(middle - i, stop - middle) >> one
@@ -156,15 +138,15 @@ def _merge_packed(
         for _ in range(pairs):
             a, b = keys[i], keys[j]
             right = np.uint64(b < a)
-            to[k] = min(a, b)
-            copy_cell(to_cells, k, cells, j if b < a else i)
+            merged[k] = min(a, b)
+            copy_cell(to.cells, k, events.cells, j if b < a else i)
             j += right
             i += one - right
             k += one
             a, b = keys[p], keys[q]
             left = np.uint64(a > b)
-            to[r] = max(a, b)
-            copy_cell(to_cells, r, cells, p if a > b else q)
+            merged[r] = max(a, b)
+            copy_cell(to.cells, r, events.cells, p if a > b else q)
             p -= left
             q -= one - left
             r -= one
@@ -172,12 +154,12 @@ def _merge_packed(
     middle, stop = p + one, q + one
     while i < middle or j < stop:
         if j == stop or (i < middle and keys[i] < keys[j]):
-            to[k] = keys[i]
-            copy_cell(to_cells, k, cells, i)
+            merged[k] = keys[i]
+            copy_cell(to.cells, k, events.cells, i)
             i += one
         else:
-            to[k] = keys[j]
-            copy_cell(to_cells, k, cells, j)
+            merged[k] = keys[j]
+            copy_cell(to.cells, k, events.cells, j)
             j += one
         k += one
 

@@ -1,5 +1,8 @@
 """What a punctuation sets free: the heads of all runs, cut and merged; and the loop that feeds a stream through.
 
+What is given goes to the end of what was given before in the same call. Kernels that lack room to give do nothing, say
+how much they need, and are called again.
+
 Paper: Impatience (Chandramouli, Goldstein, Li), section III-D.
 """
 
@@ -13,21 +16,25 @@ from latecomer.search import lower_bound
 from latecomer.sorter.merge import Tree, insert_sort, merge_pieces, plan
 from latecomer.sorter.runs import (
     BLOCK,
+    DEALT,
     FLOOR,
     FREE,
+    GIVEN,
     HELD,
     LARGEST,
     MARK,
-    READY,
+    PHASE,
     RUNS,
     SHIFT,
-    Blocks,
+    Arrivals,
     Columns,
     Maybe,
     Packing,
-    Table,
+    Runs,
+    Switches,
     copy_event,
     deal,
+    deal_keys,
     drop_empty_runs,
     last_key,
     measure_heads,
@@ -38,97 +45,90 @@ FEW = 32  # so many events are sorted by insertion, whatever runs they come from
 ANY_MOVES = 1_000
 MOST_MOVES = 10  # where merging would move an event more often on average, sorting anew is faster
 
-DONE, NO_ROOM_FOR_RUNS, NO_ROOM_TO_GIVE = range(3)
+
+class Room(NamedTuple):
+    """Where events are merged that leave: the output, a spare buffer, and a plan with the run of each of its leaves."""
+
+    out: Columns
+    spare: Columns
+    tree: Tree
+    leaf_run: Int64s
 
 
-class Switches(NamedTuple):
-    """The paper's optimisations, each of which can be switched off, and what to do with the late."""
+class SortedKeys(NamedTuple):
+    """Packed keys in order, none of them late; those before the cut may leave."""
 
-    huffman: bool
-    speculative: bool
-    drop_empty: bool
-    adjust: bool  # a too-late event is moved to the first time that is not too late
+    keys: Int64s
+    cut: int
 
 
 @bare_kernel
-def release(
-    table: Table,
-    blocks: Blocks,
-    held: Columns,
-    key: int,
-    extra: Int64s,
-    extras: int,
-    tree: Tree,
-    leaf_run: Int64s,
-    out: Columns,
-    out_at: int,
-    spare: Columns,
-    switches: Switches,
-    most_moves: int,
-) -> tuple[int, int, bool]:
-    """Give all events up to a key, and the first so many of the sorted packed keys `extra`, in order.
+def release(runs: Runs, room: Room, key: int, switches: Switches, most_moves: int) -> tuple[int, bool]:
+    """Give all events up to a key, in order.
 
-    Gives how far the output is filled then, how much room was needed (where there was too little, nothing is done),
-    and whether the events are in order: not where merging would move an event more than `most_moves` times on average.
+    Gives the room that it needs where there is too little, else 0; and whether the events are in order: not where
+    merging would move an event more than `most_moves` times on average.
     """
-    if extras == 0 and len(out.key) - out_at >= FEW:
-        popped = pop_few(table, blocks, held, key, out, out_at, switches.drop_empty)
-        if popped >= 0:
-            insert_sort(out, out_at, out_at + popped, spare)
-            return out_at + popped, popped, True
-    heads = measure_heads(table, blocks, held.key, key, leaf_run, tree.size)
-    tree.size[heads] = extras
-    leaves = heads + 1 if extras else heads
-    total = 0
-    for leaf in range(leaves):
-        total += tree.size[leaf]
-    if total == 0 or out_at + total > len(out.key) or total > len(spare.key):
-        return out_at, total, True
-    in_order = _plan(tree, leaves, total, switches.huffman, most_moves)
-    empty = _take_heads(table, blocks, held, tree, heads, leaf_run, out, out_at, spare)
-    _take_extra(tree, heads, extra, extras, out.key, out_at, spare.key)
-    if in_order:
-        merge_pieces(tree, leaves, out, out_at, spare)
-    if empty and switches.drop_empty:
-        drop_empty_runs(table)
-    return out_at + total, total, in_order
+    if _release_few(runs, room, key, switches.drop_empty):
+        return 0, True
+    heads = measure_heads(runs, key, room.leaf_run, room.tree.size)
+    total = _total(room.tree.size, heads)
+    if total == 0 or not _fits(room, runs.state[GIVEN], total):
+        return total, True
+    in_order = _plan(room.tree, heads, total, switches.huffman, most_moves)
+    _take_heads(runs, room, heads, switches.drop_empty)
+    _give(runs.state, room, heads, total, in_order)
+    return 0, in_order
 
 
 @bare_kernel
-def settle(
-    table: Table,
-    blocks: Blocks,
-    held: Columns,
-    key: int,
-    keys: Int64s,
-    cut: int,
-    tree: Tree,
-    leaf_run: Int64s,
-    out: Columns,
-    spare: Columns,
-    switches: Switches,
-    most_moves: int,
-) -> tuple[int, int, bool, int, int]:
-    """Give all events up to a key, and deal some sorted packed keys from `cut` on onto the runs.
+def release_and_deal(
+    runs: Runs, room: Room, key: int, fresh: SortedKeys, switches: Switches, most_moves: int
+) -> tuple[int, bool, int, int]:
+    """Give all events up to a key, and deal the keys from the cut on onto the runs.
 
     Of the keys before the cut, those are given with the events that an event may come after; the others stay where
     they are. Gives what `release` gives, how many keys were merged, and how far keys were dealt.
     """
-    merged = _merged(keys, cut, min(key, table.tail[0]) if table.state[HELD] else -1)
-    stop, needed, in_order = release(
-        table, blocks, held, key, keys, merged, tree, leaf_run, out, 0, spare, switches, most_moves
-    )
-    if stop != needed:
-        return stop, needed, in_order, merged, cut
-    ready, span, speculative = Packing(0, READY), (cut, len(keys)), switches.speculative
-    at, _ = deal(keys, 0, ready, None, span, table, blocks, held, keys, 0, speculative, False)
-    return stop, needed, in_order, merged, at
+    last = min(key, runs.tail[0]) if runs.state[HELD] else -1
+    merged = lower_bound(fresh.keys, 0, fresh.cut, last + 1)
+    if merged:
+        needed, in_order = _release_with(runs, room, key, SortedKeys(fresh.keys, merged), switches, most_moves)
+    else:
+        needed, in_order = release(runs, room, key, switches, most_moves)
+    if needed:
+        return needed, in_order, merged, fresh.cut
+    return 0, in_order, merged, deal_keys(runs, fresh.keys, fresh.cut, switches.speculative)
 
 
 @bare_kernel
-def _merged(keys: Int64s, cut: int, last: int) -> int:
-    """How many of the sorted keys before a cut are up to the last that is given with them."""
-    return lower_bound(keys, 0, cut, last + 1)
+def _release_with(
+    runs: Runs, room: Room, key: int, fresh: SortedKeys, switches: Switches, most_moves: int
+) -> tuple[int, bool]:
+    """As `release`, merged with the keys before the cut, of which there is at least one."""
+    heads = measure_heads(runs, key, room.leaf_run, room.tree.size)
+    room.tree.size[heads] = fresh.cut
+    total = _total(room.tree.size, heads + 1)
+    if not _fits(room, runs.state[GIVEN], total):
+        return total, True
+    in_order = _plan(room.tree, heads + 1, total, switches.huffman, most_moves)
+    _take_keys(room, heads, runs.state[GIVEN], fresh)
+    _take_heads(runs, room, heads, switches.drop_empty)
+    _give(runs.state, room, heads + 1, total, in_order)
+    return 0, in_order
+
+
+@bare_kernel
+def _total(sizes: Int64s, leaves: int) -> int:
+    total = 0
+    for leaf in range(leaves):
+        total += sizes[leaf]
+    return total
+
+
+@bare_kernel
+def _fits(room: Room, given: int, total: int) -> bool:
+    return given + total <= len(room.out.key) and total <= len(room.spare.key)
 
 
 @bare_kernel
@@ -144,76 +144,85 @@ def _plan(tree: Tree, leaves: int, total: int, huffman: bool, most_moves: int) -
 
 
 @bare_kernel
-def _take_heads(
-    table: Table,
-    blocks: Blocks,
-    held: Columns,
-    tree: Tree,
-    heads: int,
-    leaf_run: Int64s,
-    out: Columns,
-    out_at: int,
-    spare: Columns,
-) -> bool:
-    """Move the heads of the runs to where the plan wants them; whether a run is empty now."""
-    empty = False
+def _take_heads(runs: Runs, room: Room, heads: int, drop_empty: bool) -> None:
+    """Move the heads of the runs to where the plan wants them."""
+    tree, out_at, empty = room.tree, runs.state[GIVEN], False
     for leaf in range(heads):
-        run, size, place = leaf_run[leaf], tree.size[leaf], tree.place[leaf]
+        run, size, place = room.leaf_run[leaf], tree.size[leaf], tree.place[leaf]
         if tree.depth[leaf] & 1:
-            empty |= take_head(table, blocks, held, run, size, spare, place)
+            empty |= take_head(runs, run, size, room.spare, place)
         else:
-            empty |= take_head(table, blocks, held, run, size, out, out_at + place)
-    return empty
+            empty |= take_head(runs, run, size, room.out, out_at + place)
+    if empty and drop_empty:
+        drop_empty_runs(runs)
 
 
 @bare_kernel
-def _take_extra(tree: Tree, leaf: int, extra: Int64s, extras: int, out: Int64s, out_at: int, spare: Int64s) -> None:
+def _take_keys(room: Room, leaf: int, out_at: int, fresh: SortedKeys) -> None:
     """Copy keys that were never held to where the plan wants them."""
-    if extras:
-        odd = tree.depth[leaf] & 1
-        place = tree.place[leaf] if odd else out_at + tree.place[leaf]
-        for i in range(extras):
-            if odd:
-                spare[place + i] = extra[i]
-            else:
-                out[place + i] = extra[i]
+    place = room.tree.place[leaf]
+    if room.tree.depth[leaf] & 1:
+        for i in range(fresh.cut):
+            room.spare.key[place + i] = fresh.keys[i]
+    else:
+        for i in range(fresh.cut):
+            room.out.key[out_at + place + i] = fresh.keys[i]
 
 
 @bare_kernel
-def pop_few(table: Table, blocks: Blocks, held: Columns, key: int, out: Columns, out_at: int, drop_empty: bool) -> int:
-    """Move all events up to a key, run by run, where they are few: how many; -1 where they are more, and none moved."""
-    if not _few(table, blocks, held.key, key):
-        return -1
-    state, to, empty = table.state, out_at, False
+def _give(state: Int64s, room: Room, leaves: int, total: int, in_order: bool) -> None:
+    """Merge the pieces if they were planned to be, and count them as given."""
+    if in_order:
+        merge_pieces(room.tree, leaves, room.out, state[GIVEN], room.spare)
+    state[GIVEN] += total
+
+
+@bare_kernel
+def _release_few(runs: Runs, room: Room, key: int, drop_empty: bool) -> bool:
+    """Give all events up to a key where they are few; whether they are."""
+    out_at = runs.state[GIVEN]
+    if len(room.out.key) - out_at < FEW or not _few(runs, key):
+        return False
+    popped = _pop(runs, key, room.out, out_at, drop_empty)
+    insert_sort(room.out, out_at, out_at + popped, room.spare)
+    runs.state[GIVEN] += popped
+    return True
+
+
+@bare_kernel
+def _pop(runs: Runs, key: int, out: Columns, out_at: int, drop_empty: bool) -> int:
+    """Move all events up to a key, run by run and one by one; how many."""
+    held, state = runs.held, runs.state
+    to, empty = out_at, False
     for run in range(state[RUNS]):
-        at, tail = table.head_at[run], table.tail_at[run]
-        while at >= 0 and table.head[run] <= key:
+        at, tail = runs.head_at[run], runs.tail_at[run]
+        while at >= 0 and runs.head[run] <= key:
             copy_event(out, to, held, at)
             to += 1
             block, last = at >> SHIFT, at == tail
             at += 1
             if last or at & (BLOCK - 1) == 0:
-                blocks.free[state[FREE]] = block
+                runs.free[state[FREE]] = block
                 state[FREE] += 1
-                at = -1 if last else blocks.follower[block] << SHIFT
-            table.head_at[run] = at
-            table.head[run] = LARGEST if last else held.key[at]
+                at = -1 if last else runs.follower[block] << SHIFT
+            runs.head_at[run] = at
+            runs.head[run] = LARGEST if last else held.key[at]
             if last:
-                table.tail_at[run] = -1
+                runs.tail_at[run] = -1
                 empty = True
     state[HELD] -= to - out_at
     if empty and drop_empty:
-        drop_empty_runs(table)
+        drop_empty_runs(runs)
     return to - out_at
 
 
 @bare_kernel
-def _few(table: Table, blocks: Blocks, keys: Int64s, key: int) -> bool:
+def _few(runs: Runs, key: int) -> bool:
     """Whether few events are up to a key."""
-    count = 0
-    for run in range(table.state[RUNS]):
-        if table.head[run] <= key and table.head_at[run] >= 0:
-            at, tail = table.head_at[run], table.tail_at[run]
+    keys, count = runs.held.key, 0
+    for run in range(runs.state[RUNS]):
+        if runs.head[run] <= key and runs.head_at[run] >= 0:
+            at, tail = runs.head_at[run], runs.tail_at[run]
             while keys[at] <= key:
                 count += 1
                 if count > FEW:
@@ -222,63 +231,33 @@ def _few(table: Table, blocks: Blocks, keys: Int64s, key: int) -> bool:
                     break
                 at += 1
                 if at & (BLOCK - 1) == 0:
-                    at = blocks.follower[(at - 1) >> SHIFT] << SHIFT
+                    at = runs.follower[(at - 1) >> SHIFT] << SHIFT
     return True
 
 
 @bare_kernel
-def feed(
-    ts_us: Int64s,
-    first_number: int,
-    packing: Packing,
-    cells: Maybe,
-    start: int,
-    phase: int,
-    every: int,
-    latency_us: int,
-    table: Table,
-    blocks: Blocks,
-    held: Columns,
-    tree: Tree,
-    leaf_run: Int64s,
-    out: Columns,
-    out_at: int,
-    spare: Columns,
-    late: Int64s,
-    late_count: int,
-    switches: Switches,
-) -> tuple[int, int, int, int, int, int]:
-    """Deal a stream with a punctuation after every so many events.
+def feed(runs: Runs, room: Room, arrivals: Arrivals, every: int, latency_us: int, switches: Switches) -> int:
+    """Deal events with a punctuation after every so many, at the largest time so far less the latency.
 
-    Gives why it stopped, the room it needs, and where it stands: position, phase, output, late events.
+    Stops before the last event where there is no more room for runs. Gives the room to give that it needs where there
+    is too little, else 0.
     """
-    state, speculative, adjust = table.state, switches.speculative, switches.adjust
-    i = start
+    state, count = runs.state, len(arrivals.ts_us)
     while True:
-        stop = min(len(ts_us), i + every - phase)
-        state[MARK] = _largest(ts_us, i, stop, state[MARK])
-        span = (i, stop)
-        i, late_count = deal(
-            ts_us, first_number, packing, cells, span, table, blocks, held, late, late_count, speculative, adjust
-        )
-        phase += i - span[0]
-        if i < stop:
-            return NO_ROOM_FOR_RUNS, 0, i, phase, out_at, late_count
-        if phase < every:
-            return DONE, 0, i, phase, out_at, late_count
+        stop = min(count, state[DEALT] + every - state[PHASE])
+        state[MARK] = _largest(arrivals.ts_us, state[DEALT], stop, state[MARK])
+        if not deal(runs, arrivals, stop, switches) or state[PHASE] < every:
+            return 0
         punctuation_us = state[MARK] - latency_us
         if punctuation_us > state[FLOOR]:
-            key = _key_of(punctuation_us, packing, held.number)
-            given, needed, _ = release(
-                table, blocks, held, key, ts_us, 0, tree, leaf_run, out, out_at, spare, switches, ANY_MOVES
-            )
-            if given - out_at != needed:
-                return NO_ROOM_TO_GIVE, needed, i, phase, out_at, late_count
-            out_at = given
+            key = _last_key(punctuation_us, Packing(arrivals.base_us, arrivals.bits), runs.held.number)
+            needed, _ = release(runs, room, key, switches, ANY_MOVES)
+            if needed:
+                return needed
             state[FLOOR] = punctuation_us
-        phase = 0
-        if i == len(ts_us):
-            return DONE, 0, i, phase, out_at, late_count
+        state[PHASE] = 0
+        if stop == count:
+            return 0
 
 
 @bare_kernel
@@ -289,7 +268,8 @@ def _largest(ts_us: Int64s, start: int, stop: int, mark_us: int) -> int:
 
 
 @bare_kernel
-def _key_of(punctuation_us: int, packing: Packing, numbers: Maybe) -> int:
+def _last_key(punctuation_us: int, packing: Packing, numbers: Maybe) -> int:
+    """The largest key that a punctuation passes, in either form of keys."""
     if numbers is None:
         return last_key(punctuation_us, packing)
     return punctuation_us

@@ -13,7 +13,7 @@ Paper: Impatience (Chandramouli, Goldstein, Li), sections III-B, III-D and III-E
 Invariants
 1. Tails descend strictly; keys in a run ascend, equal ones in order of arrival.
 2. A kernel that runs out of room changes nothing it could not finish, says where it stopped, and is called again.
-3. `head_at` is negative in a run that holds nothing (kept only where empty runs are not removed).
+3. `head_at` is negative in a run that holds nothing (there only where empty runs are not removed).
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ SHIFT = 8
 BLOCK = 1 << SHIFT  # events in a block
 FIRST = 4  # so many runs are tried in turn before the binary search: most events belong to the first few
 LARGEST = 2**63 - 1  # above every key
-READY = -1  # instead of the bits of a Packing: these are keys already, none of them late
 
-# Places in `Table.state`.
-RUNS, LAST, FREE, HELD, MARK, FLOOR = range(6)
+# Places in `Runs.state`: how many runs there are, which was dealt to last, how many blocks are free and events held;
+# the largest time seen, the last punctuation, how many events came since; and of this call, how many arrivals it has
+# dealt, how many events it has given, and how many were too late.
+RUNS, LAST, FREE, HELD, MARK, FLOOR, PHASE, DEALT, GIVEN, LATE = range(10)
 
 
 class Columns(NamedTuple):
@@ -48,21 +49,20 @@ class Columns(NamedTuple):
     cells: Maybe
 
 
-class Blocks(NamedTuple):
-    """Events are held in blocks: which follows each, and a stack of those that are free."""
+class Runs(NamedTuple):
+    """Per run its last and first key, and where its first and last event stand; a few numbers; and what they hold.
 
-    follower: Int64s
-    free: Int64s
-
-
-class Table(NamedTuple):
-    """The runs: last and first key of each, where its first and last event stand, and a few numbers."""
+    Events are held in blocks: which follows each, and a stack of those that are free.
+    """
 
     tail: Int64s
     head: Int64s
     head_at: Int64s
     tail_at: Int64s
     state: Int64s
+    follower: Int64s
+    free: Int64s
+    held: Columns
 
 
 class Packing(NamedTuple):
@@ -72,16 +72,41 @@ class Packing(NamedTuple):
     bits: int
 
 
-def new_blocks(count: int) -> Blocks:
-    """Blocks, all free."""
-    return Blocks(np.full(count, -1, dtype=np.int64), np.arange(count - 1, -1, -1, dtype=np.int64))
+class Arrivals(NamedTuple):
+    """Events as they arrive, numbered from `first_number` on, and room for the places of those that are too late.
+
+    Base and bits are those of the Packing: the fewer tuples there are in tuples, the cheaper is a call from Python.
+    """
+
+    ts_us: Int64s
+    cells: Maybe
+    first_number: int
+    base_us: int
+    bits: int
+    late: Int64s
 
 
-def new_table(runs: int, blocks: int) -> Table:
-    """No runs yet."""
+class Switches(NamedTuple):
+    """The paper's optimisations, each of which can be switched off, and what to do with the late."""
+
+    huffman: bool
+    speculative: bool
+    drop_empty: bool
+    adjust: bool  # a too-late event is moved to the first time that is not too late
+
+
+def new_runs(runs: int, held: Columns) -> Runs:
+    """Room for so many runs and the events they hold; there are none yet."""
+    blocks = len(held.key) // BLOCK
+    state = np.zeros(LATE + 1, dtype=np.int64)
+    state[FREE], state[MARK], state[FLOOR] = blocks, NEVER_US, NEVER_US
     tail, head, head_at, tail_at = (np.empty(runs, dtype=np.int64) for _ in range(4))
-    state = np.array([0, 0, blocks, 0, NEVER_US, NEVER_US], dtype=np.int64)
-    return Table(tail, head, head_at, tail_at, state)
+    return Runs(tail, head, head_at, tail_at, state, *new_blocks(blocks), held)
+
+
+def new_blocks(count: int) -> tuple[Int64s, Int64s]:
+    """Which follows each block, and the stack of free ones: all of them."""
+    return np.full(count, -1, dtype=np.int64), np.arange(count - 1, -1, -1, dtype=np.int64)
 
 
 @bare_kernel
@@ -132,122 +157,106 @@ def choose_run(tail: Int64s, count: int, last: int, key: int, speculative: bool)
 
 
 @bare_kernel
-def next_place(table: Table, blocks: Blocks, run: int, key: int) -> int:
+def next_place(runs: Runs, run: int, key: int) -> int:
     """Where the next event of a run goes; a run one past the last is opened. -1 where there is no room."""
-    if run == table.state[RUNS]:
-        if run == len(table.tail) or table.state[FREE] == 0:
+    if run == runs.state[RUNS]:
+        if run == len(runs.tail) or runs.state[FREE] == 0:
             return -1
-        table.head_at[run] = table.tail_at[run] = -1
-        table.state[RUNS] += 1
-    at: int = table.tail_at[run] + 1
+        runs.head_at[run] = runs.tail_at[run] = -1
+        runs.state[RUNS] += 1
+    at: int = runs.tail_at[run] + 1
     if at & (BLOCK - 1) != 0:
         return at
-    if table.state[FREE] == 0:
+    if runs.state[FREE] == 0:
         return -1
-    table.state[FREE] -= 1
-    block: int = blocks.free[table.state[FREE]]
-    if table.head_at[run] < 0:
-        table.head_at[run] = block << SHIFT
-        table.head[run] = key
+    runs.state[FREE] -= 1
+    block: int = runs.free[runs.state[FREE]]
+    if runs.head_at[run] < 0:
+        runs.head_at[run] = block << SHIFT
+        runs.head[run] = key
     else:
-        blocks.follower[table.tail_at[run] >> SHIFT] = block
+        runs.follower[runs.tail_at[run] >> SHIFT] = block
     return block << SHIFT
 
 
 @bare_kernel
-def deal(
-    ts_us: Int64s,
-    first_number: int,
-    packing: Packing,
-    cells: Maybe,
-    span: tuple[int, int],
-    table: Table,
-    blocks: Blocks,
-    held: Columns,
-    late: Int64s,
-    late_count: int,
-    speculative: bool,
-    adjust: bool,
-) -> tuple[int, int]:
-    """Deal events onto the runs; those not after the floor are noted in `late`, and left out unless adjusted.
+def deal(runs: Runs, arrivals: Arrivals, stop: int, switches: Switches) -> bool:
+    """Deal events up to a position onto the runs; those not after the floor are noted as late, and dealt if adjusted.
 
-    Gives the position it stopped at, before the end where there is no more room, and how many are late.
+    Gives whether all of them found room.
     """
-    state, last, floor, placed = table.state, table.state[LAST], table.state[FLOOR], 0
-    i = span[0]
-    while i < span[1]:
-        key, is_late = ts_us[i], False
-        if packing.bits != READY:
-            is_late = key <= floor
-            if is_late:
-                if not adjust:
-                    late[late_count] = i
-                    late_count += 1
-                    i += 1
-                    continue
-                key = floor + 1
-            key = _packed(key, first_number + i, packing, held.number)
-        last = choose_run(table.tail, state[RUNS], last, key, speculative)
-        at = next_place(table, blocks, last, key)
+    held, state = runs.held, runs.state
+    i, last, floor, placed = state[DEALT], state[LAST], state[FLOOR], 0
+    while i < stop:
+        t = arrivals.ts_us[i]
+        is_late = t <= floor
+        if is_late:
+            if not switches.adjust:
+                _note_late(arrivals.late, state, i)
+                i += 1
+                continue
+            t = floor + 1
+        key = _key_of(arrivals, i, t, held.number)
+        last = choose_run(runs.tail, state[RUNS], last, key, switches.speculative)
+        at = next_place(runs, last, key)
         if at < 0:
             break
-        held.key[at] = key
-        _put(held.number, at, first_number + i)
-        copy_cell(held.cells, at, cells, i)
+        _put_event(held, at, key, arrivals, i)
         if is_late:
-            late[late_count] = i
-            late_count += 1
+            _note_late(arrivals.late, state, i)
         i += 1
         placed += 1
-        if speculative:
-            more, key = _deal_on(ts_us, first_number, packing, cells, (i, span[1]), table.tail, last, key, held, at)
+        if switches.speculative:
+            more, key = _deal_on(runs, arrivals, i, stop, last, at)
             i, at, placed = i + more, at + more, placed + more
-        table.tail_at[last] = at
-        table.tail[last] = key
-    state[LAST] = last
+        runs.tail_at[last] = at
+        runs.tail[last] = key
+    state[PHASE] += i - state[DEALT]
+    state[DEALT], state[LAST] = i, last
     state[HELD] += placed
-    return i, late_count
+    return bool(i == stop)
 
 
 @bare_kernel
-def _deal_on(
-    ts_us: Int64s,
-    first_number: int,
-    packing: Packing,
-    cells: Maybe,
-    span: tuple[int, int],
-    tail: Int64s,
-    run: int,
-    key: int,
-    held: Columns,
-    at: int,
-) -> tuple[int, int]:
-    """Deal events as long as they go to the run, and into the block, of the one before them, which has this key.
+def _deal_on(runs: Runs, arrivals: Arrivals, start: int, stop: int, run: int, at: int) -> tuple[int, int]:
+    """Deal events as long as they go to the run, and into the block, of the one before them, which stands at `at`.
 
     Gives how many, and the last key. Nothing is looked up for them, and none of them can be late.
     """
-    above = tail[run - 1] if run > 0 else LARGEST
-    stop = min(span[1], span[0] + (BLOCK - 1) - (at & (BLOCK - 1)))
-    i, to = span[0], at + 1
+    held, key = runs.held, runs.held.key[at]
+    above = runs.tail[run - 1] if run > 0 else LARGEST
+    stop = min(stop, start + (BLOCK - 1) - (at & (BLOCK - 1)))
+    i, to = start, at + 1
     while i < stop:
-        following = ts_us[i]
-        if packing.bits != READY:
-            following = _packed(following, first_number + i, packing, held.number)
+        following = _key_of(arrivals, i, arrivals.ts_us[i], held.number)
         if following < key or following >= above:
             break
-        held.key[to] = key = following
-        _put(held.number, to, first_number + i)
-        copy_cell(held.cells, to, cells, i)
+        key = following
+        _put_event(held, to, key, arrivals, i)
         i += 1
         to += 1
-    return i - span[0], key
+    return i - start, key
 
 
 @bare_kernel
-def _packed(t: int, number: int, packing: Packing, numbers: Maybe) -> int:
+def _note_late(late: Int64s, state: Int64s, i: int) -> None:
+    late[state[LATE]] = i
+    state[LATE] += 1
+
+
+@bare_kernel
+def _key_of(arrivals: Arrivals, i: int, t: int, numbers: Maybe) -> int:
+    """The key of the event at i, if its time is t."""
     if numbers is None:
-        return ((t - packing.base_us) << packing.bits) | number
+        return ((t - arrivals.base_us) << arrivals.bits) | (arrivals.first_number + i)
     return t
+
+
+@bare_kernel
+def _put_event(held: Columns, at: int, key: int, arrivals: Arrivals, i: int) -> None:
+    held.key[at] = key
+    _put(held.number, at, arrivals.first_number + i)
+    copy_cell(held.cells, at, arrivals.cells, i)
 
 
 @bare_kernel
@@ -257,20 +266,45 @@ def _put(to: Maybe, k: int, value: int) -> None:
 
 
 @bare_kernel
-def measure_heads(table: Table, blocks: Blocks, keys: Int64s, key: int, leaf_run: Int64s, leaf_size: Int64s) -> int:
+def deal_keys(runs: Runs, keys: Int64s, start: int, speculative: bool) -> int:
+    """Deal packed keys that are in order and none of them late, from a position on; gives where it had no more room."""
+    held, state = runs.held, runs.state
+    i, last = start, state[LAST]
+    while i < len(keys):
+        last = choose_run(runs.tail, state[RUNS], last, keys[i], speculative)
+        at = next_place(runs, last, keys[i])
+        if at < 0:
+            break
+        above = runs.tail[last - 1] if last > 0 else LARGEST
+        stop = min(len(keys), i + BLOCK - (at & (BLOCK - 1))) if speculative else i + 1
+        held.key[at] = keys[i]
+        i += 1
+        while i < stop and keys[i] < above:
+            at += 1
+            held.key[at] = keys[i]
+            i += 1
+        runs.tail_at[last] = at
+        runs.tail[last] = keys[i - 1]
+    state[LAST] = last
+    state[HELD] += i - start
+    return i
+
+
+@bare_kernel
+def measure_heads(runs: Runs, key: int, leaf_run: Int64s, leaf_size: Int64s) -> int:
     """Find the head of every run, up to a key: which runs, how long; gives how many."""
     leaves = 0
-    for run in range(table.state[RUNS]):
-        if table.head[run] <= key and table.head_at[run] >= 0:
+    for run in range(runs.state[RUNS]):
+        if runs.head[run] <= key and runs.head_at[run] >= 0:
             leaf_run[leaves] = run
-            leaf_size[leaves] = _head_size(blocks, keys, table.head_at[run], table.tail_at[run], key)
+            leaf_size[leaves] = _head_size(runs, runs.head_at[run], runs.tail_at[run], key)
             leaves += 1
     return leaves
 
 
 @bare_kernel
-def _head_size(blocks: Blocks, keys: Int64s, at: int, tail: int, key: int) -> int:
-    size = 0
+def _head_size(runs: Runs, at: int, tail: int, key: int) -> int:
+    keys, size = runs.held.key, 0
     while True:
         stop = _stop_in_block(at, tail)
         if keys[stop - 1] > key:
@@ -278,7 +312,7 @@ def _head_size(blocks: Blocks, keys: Int64s, at: int, tail: int, key: int) -> in
         size += stop - at
         if stop == tail + 1:
             return size
-        at = blocks.follower[at >> SHIFT] << SHIFT
+        at = runs.follower[at >> SHIFT] << SHIFT
 
 
 @bare_kernel
@@ -290,10 +324,10 @@ def _stop_in_block(at: int, tail: int) -> int:
 
 
 @bare_kernel
-def take_head(table: Table, blocks: Blocks, held: Columns, run: int, size: int, to: Columns, place: int) -> bool:
+def take_head(runs: Runs, run: int, size: int, to: Columns, place: int) -> bool:
     """Move the head of a run elsewhere and give back the blocks it leaves empty; whether the run is empty now."""
-    state = table.state
-    at, tail = table.head_at[run], table.tail_at[run]
+    held, state = runs.held, runs.state
+    at, tail = runs.head_at[run], runs.tail_at[run]
     state[HELD] -= size
     while size > 0:
         stop = min(_stop_in_block(at, tail), at + size)
@@ -304,29 +338,29 @@ def take_head(table: Table, blocks: Blocks, held: Columns, run: int, size: int, 
         block, empty = at >> SHIFT, stop == tail + 1
         at = stop
         if empty or stop & (BLOCK - 1) == 0:
-            blocks.free[state[FREE]] = block
+            runs.free[state[FREE]] = block
             state[FREE] += 1
-            at = -1 if empty else blocks.follower[block] << SHIFT
-    table.head_at[run] = at
+            at = -1 if empty else runs.follower[block] << SHIFT
+    runs.head_at[run] = at
     if at < 0:
-        table.head[run] = LARGEST
-        table.tail_at[run] = -1
+        runs.head[run] = LARGEST
+        runs.tail_at[run] = -1
         return True
-    table.head[run] = held.key[at]
+    runs.head[run] = held.key[at]
     return False
 
 
 @bare_kernel
-def drop_empty_runs(table: Table) -> None:
+def drop_empty_runs(runs: Runs) -> None:
     """Remove runs that hold nothing; the others keep their order."""
-    kept = 0
-    for run in range(table.state[RUNS]):
-        if table.head_at[run] >= 0:
-            if kept != run:
-                table.tail[kept] = table.tail[run]
-                table.head[kept] = table.head[run]
-                table.head_at[kept] = table.head_at[run]
-                table.tail_at[kept] = table.tail_at[run]
-            kept += 1
-    table.state[RUNS] = kept
-    table.state[LAST] = 0
+    left = 0
+    for run in range(runs.state[RUNS]):
+        if runs.head_at[run] >= 0:
+            if left != run:
+                runs.tail[left] = runs.tail[run]
+                runs.head[left] = runs.head[run]
+                runs.head_at[left] = runs.head_at[run]
+                runs.tail_at[left] = runs.tail_at[run]
+            left += 1
+    runs.state[RUNS] = left
+    runs.state[LAST] = 0

@@ -28,7 +28,7 @@ from latecomer.codec import widened
 from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, int64_view
+from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, aligned_punctuation, int64_view
 from latecomer.gives import (
     STANDING,
     Explained,
@@ -141,10 +141,8 @@ class Ordered(Settings):
         return own if self.operator is None else self.operator.output(own, layout)
 
     def ready(self, punctuation_us: int) -> int:
-        """The largest time that may leave: with `align_us`, the end of the last stretch that has been passed."""
-        if self.align_us is None or punctuation_us == FOREVER_US:
-            return punctuation_us
-        return (punctuation_us + 1) // self.align_us * self.align_us - 1
+        """The largest time that may leave."""
+        return aligned_punctuation(punctuation_us, self.align_us)
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latecomer.events import FOREVER_US, Int64s
+from latecomer.events import FOREVER_US
 from latecomer.sorter.keys import look_over
-from latecomer.sorter.pile import Pile
-from latecomer.sorter.release import ANY_MOVES, Switches
+from latecomer.sorter.memory_runs import MemoryRuns
+from latecomer.sorter.release import ANY_MOVES
+from latecomer.sorter.runs import Switches
 from latecomer.sorter.sorter import ImpatienceSorter
 from latecomer_lab.sorting.buffers import Events, gather
 from latecomer_lab.sorting.data import FIELDS, Stream
@@ -30,8 +31,6 @@ SELECTED = (0.05, 0.1, 0.2, 0.4, 0.6, 0.9)
 PROJECTED = (1, 2, 3)
 OF_RECORDS = " of records"
 WINDOWS_US = (10_000, 100_000, 1_000_000, 10_000_000, 60_000_000)
-
-_NO_KEYS: Int64s = np.zeros(0, dtype=np.int64)
 
 Operator = Callable[[Events], Events]
 
@@ -53,7 +52,7 @@ def measure_gains(stream: Stream, rounds: int, tell: Callable[[str], None]) -> l
     for name, setting, operator in _operators(stream):
         tell(f"{stream.name}, {name} {setting:g} before the sort")
         given = events if name.endswith(OF_RECORDS) else columns
-        _speedups(Events(given.ts_us[:1_000], given.payload[..., :1_000]), operator, 1)  # to compile
+        _speedups(Events(given.ts_us[:1_000], given.payload[..., :1_000]), operator, 1)  # to comruns
         found.append(Gain(stream.name, name, setting, *_speedups(given, operator, rounds)))
     return found
 
@@ -99,12 +98,13 @@ def _sort(events: Events) -> Events:
 
 def sort_columns(events: Events) -> Events:
     """Sort events whose fields stand in columns, each of which moves on its own."""
-    pile = Pile(Switches(huffman=True, speculative=True, drop_empty=True, adjust=False), np.int32, len(events.payload))
+    switches = Switches(huffman=True, speculative=True, drop_empty=True, adjust=False)
+    runs = MemoryRuns(switches, np.int32, len(events.payload))
     span = look_over(events.ts_us)
-    pile.fit(span.low_us, span.high_us, 0, len(events.ts_us))
-    pile.feed(events.ts_us, 0, events.payload, FOREVER_US, 0)
-    left = pile.settle(FOREVER_US, _NO_KEYS, 0, ANY_MOVES).events
-    return Events((left.key >> pile.packing.bits) + pile.packing.base_us, left.cells.copy())
+    runs.fit(span.low_us, span.high_us, 0, len(events.ts_us))
+    runs.feed(events.ts_us, 0, events.payload, FOREVER_US, 0)
+    left = runs.release(FOREVER_US, ANY_MOVES).events
+    return Events((left.key >> runs.packing.bits) + runs.packing.base_us, left.cells.copy())
 
 
 def select(events: Events, bound: int) -> Events:
