@@ -31,9 +31,9 @@ def test_the_cache_of_any_kernel_looks_at_the_search(tmp_path: Path, monkeypatch
     def stamp() -> object:
         _jit._folder_stamp.cache_clear()
         compiled = type("Kernel", (), {"_cache": type("Cache", (), {"_cache_file": type("File", (), {})()})()})()
-        compiled._cache._cache_file._source_stamp = 0
+        compiled._cache._cache_file._version = 0
         _jit._stamp(compiled, str(tmp_path / "windows" / "kernel.py"))
-        return compiled._cache._cache_file._source_stamp
+        return compiled._cache._cache_file._version
 
     (tmp_path / "windows").mkdir()
     (tmp_path / "search.py").write_text("old")
