@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import CHUNK_BYTES, CROWD, Chunk, Store
+from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import FOREVER_US, Bools, Int64s, concat_rows, int64_view, sort_times, take_rows
 
 
@@ -72,13 +73,8 @@ class Buckets:
 
     def unite(self) -> None:
         """Many small chunks of a bucket become one."""
-        small: dict[int, list[Chunk]] = {}
-        for chunk in self._store.chunks:
-            if chunk.size < CHUNK_BYTES // 2:
-                small.setdefault(chunk.run, []).append(chunk)
-        for crowd in small.values():
-            if len(crowd) >= CROWD:
-                self.append(concat_rows(list(self._store.take(crowd))))
+        for group in small_groups(self._store.chunks, attrgetter("run")):
+            self.append(concat_rows(list(self._store.take(group))))
 
 
 def _near(chunk: Chunk, points_us: Int64s, before_us: int, after_us: int) -> bool:
