@@ -1,7 +1,7 @@
-"""Reorder: a stream in event-time order, its sorted runs kept in the state store.
+"""Reorder: a stream in event-time order, its sorted runs in the state store.
 
-What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs that
-are kept (`kept`).
+What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs
+that are stored (`StoredRuns`).
 
 With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
 their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
@@ -86,11 +86,11 @@ class _Reorder(Machine):
     def __init__(self, settings: Reorder, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
-        self._kept = StoredRuns(store, layout)
+        self._stored = StoredRuns(store, layout)
 
     @property
     def runs(self) -> int:
-        return len(self._kept)
+        return len(self._stored)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         settings = self._settings
@@ -122,7 +122,7 @@ class _Reorder(Machine):
         yield from refused(batch.without(ADJUSTED), too_late, punctuation_us, timeline)
 
     def _release(self, arrived: EventBatch | None, ready_us: int) -> Iterator[Output]:
-        leaving = self._kept.release(arrived, ready_us)
+        leaving = self._stored.release(arrived, ready_us)
         if leaving is not None:
             yield self._output(leaving)
 
