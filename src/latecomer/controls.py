@@ -33,12 +33,13 @@ class Control(NamedTuple):
     """A setting that a strategy lets its users change while it runs.
 
     stored: its name in headers and in what `Settings.describe` says. read: from what the user writes to what is stored.
-    does: what it means, in half a sentence.
+    does: what it means, in half a sentence. tried: values that `check_machine` tries.
     """
 
     stored: str
     read: Callable[[Any], int | str]
     does: str
+    tried: tuple[Any, ...] = ()
 
 
 def stage_control(stage: int, name: str) -> str:

@@ -6,19 +6,34 @@ raises an AssertionError that names the invariant, the seed and the difference.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import batch_to_bytes
 from latecomer.contract import Settings
+from latecomer.controls import ControlStep
 from latecomer.durations import Duration, duration_us
-from latecomer.events import TICK, EventBatch, Int64s, Layout, concat_rows, take_rows, users_columns
-from latecomer.outputs import Lane, Output, changes_of, consolidate
+from latecomer.events import (
+    EVENT_CHANGE,
+    FOREVER_US,
+    NEVER_US,
+    TICK,
+    EventBatch,
+    Int8s,
+    Int64s,
+    Layout,
+    concat_rows,
+    take_rows,
+    users_columns,
+)
+from latecomer.headers import Header, HeaderBuilder
+from latecomer.outputs import CHANGE, Lane, Output, changes_of, consolidate
 from latecomer.progress import Timeline
-from latecomer.runner import Between, Runner, header_of
+from latecomer.runner import Between, Runner
 
 LAYOUT = Layout(time="ts", key=("key",), source="source", order=("id",))
 
@@ -37,13 +52,20 @@ class ManualClock:
 
 @dataclass(frozen=True)
 class Stream:
-    """Events in plain arrays, in arrival order."""
+    """Events in plain arrays, in arrival order.
+
+    id: of each event, its position unless given. change: -1 for a retraction. ends: the ticks and sources of ends.
+    controls: control values, each in a tick without events.
+    """
 
     ts_us: Int64s
     tick: Int64s
     key: Int64s
     source: Int64s
     id: Int64s | None = None
+    change: Int8s | None = None
+    ends: tuple[tuple[int, int], ...] = ()
+    controls: tuple[ControlStep, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ts_us)
@@ -57,7 +79,20 @@ class Stream:
             "source": pa.array(self.source[chosen]),
             TICK: pa.array(self.tick[chosen]),
         }
+        if self.change is not None:
+            columns[EVENT_CHANGE] = pa.array(self.change[chosen], pa.int8())
         return EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)
+
+    def header(self, chosen: Int64s, after: int, upto: int, idle_ticks: int | None) -> Header:
+        """What a task says of these events, and of the ends and control values after one tick and up to another."""
+        builder, batch = HeaderBuilder(idle_ticks), self.batch(chosen)
+        builder.add(batch.ts_us, batch.tick, batch.rows.column("source"))
+        ends = [end for end in self.ends if after < end[0] <= upto]
+        if ends:
+            ticks, sources = (np.array(column, dtype=np.int64) for column in zip(*ends, strict=True))
+            builder.add_ends(ticks, len(ends), pa.array(sources))
+        steps = tuple(step for step in self.controls if after < step.tick <= upto)
+        return replace(builder.build(), controls=steps)
 
 
 def random_stream(seed: int, events: int = 200) -> Stream:
@@ -70,6 +105,49 @@ def random_stream(seed: int, events: int = 200) -> Stream:
     ts_us = tick * 1_000 - delay
     keys, sources = rng.integers(1, 8), rng.integers(1, 4)
     return Stream(ts_us, tick, rng.integers(0, keys, size=count), rng.integers(0, sources, size=count))
+
+
+def _stream_for(settings: Settings, seed: int, events: int) -> Stream:
+    """A random stream with sources that end; with what the strategy takes of control values and retractions."""
+    stream, rng = random_stream(seed, events), np.random.default_rng([seed, 2])
+    if len(stream) == 0:
+        return stream
+    if settings.takes_changes and rng.random() < 0.5:
+        stream = _with_retractions(stream, rng)
+    if rng.random() < 0.5:
+        stream = replace(stream, ends=_random_ends(stream, rng))
+    steps = []
+    for tick in _ticks_between(stream, rng, most=4):
+        for control in settings.controls.values():
+            value = control.read(control.tried[int(rng.integers(len(control.tried)))])
+            steps.append(ControlStep(tick, control.stored, json.dumps(value)))
+    return replace(stream, controls=tuple(steps))
+
+
+def _with_retractions(stream: Stream, rng: np.random.Generator) -> Stream:
+    """Some of the events are taken back at the end of the stream."""
+    void = np.sort(rng.choice(len(stream), size=int(rng.integers(0, len(stream) // 2 + 1)), replace=False))
+    chosen = np.append(np.arange(len(stream)), void)
+    tick = np.append(stream.tick, stream.tick[-1] + 1 + np.arange(len(void)) // 3)
+    change = np.repeat(np.array([1, -1], dtype=np.int8), [len(stream), len(void)])
+    return Stream(stream.ts_us[chosen], tick, stream.key[chosen], stream.source[chosen], chosen, change)
+
+
+def _random_ends(stream: Stream, rng: np.random.Generator) -> tuple[tuple[int, int], ...]:
+    """Some or all sources end, after all of them have spoken: one that nobody knows yet has not ended."""
+    _, first = np.unique(stream.source, return_index=True)
+    last, sources = int(stream.tick[-1]), np.unique(stream.source).tolist()
+    start = int(stream.tick[first.max()])
+    ending = sources if rng.random() < 0.5 else sources[1:]
+    return tuple((int(rng.integers(start, last + 3)), source) for source in ending)
+
+
+def _ticks_between(stream: Stream, rng: np.random.Generator, most: int) -> list[int]:
+    """Some ticks without events, in order."""
+    free = np.setdiff1d(np.arange(stream.tick[0], stream.tick[-1]), stream.tick)
+    free = free[~np.isin(free, [tick for tick, _ in stream.ends])]
+    count = min(len(free), int(rng.integers(0, most + 1)))
+    return sorted(rng.choice(free, size=count, replace=False).tolist()) if count else []
 
 
 @dataclass
@@ -118,9 +196,12 @@ def run_machine(
     """
     between = Between.RESTORE if snapshot else Between.KEEP
     run, runner = Run(), Runner(settings, LAYOUT, idle_ticks=idle_ticks, between=between)
-    for positions in np.split(np.arange(len(stream)), np.asarray(cuts, dtype=np.int64)):
+    after, batches = NEVER_US, np.split(np.arange(len(stream)), np.asarray(cuts, dtype=np.int64))
+    for number, positions in enumerate(batches):
         mine = positions if member is None else positions[member(stream.key[positions])]
-        pushed = runner.push(stream.batch(mine), header_of(stream.batch(positions), idle_ticks))
+        upto = int(stream.tick[positions].max(initial=after)) if number + 1 < len(batches) else FOREVER_US
+        pushed = runner.push(stream.batch(mine), stream.header(positions, after, upto, idle_ticks))
+        after = upto
         run.outputs.append(pushed.outputs)
         run.held.append(pushed.held)
         run.timelines.append(pushed.timeline)
@@ -132,7 +213,7 @@ def run_machine(
 def check_machine(settings: Settings, *, runs: int = 12, seed: int = 0, events: int = 200) -> None:
     """Try the five invariants of a machine on random streams."""
     for number in range(seed, seed + runs):
-        stream = random_stream(number, events)
+        stream = _stream_for(settings, number, events)
         rng = np.random.default_rng([number, 1])
         idle_ticks = 20 if rng.random() < 0.5 else None
         whole = run_machine(settings, stream, idle_ticks=idle_ticks)
@@ -156,6 +237,7 @@ def _same_for_all_shards_and_cuts(
     cut = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
     _assert_equal(whole.results(), cut.results(), f"results when cut at {cuts}")
     _assert_equal(whole.late_ids(), cut.late_ids(), f"late events when cut at {cuts}")
+    _assert_equal(_as_given([whole]), _as_given([cut]), f"change, pane, final or tier of results when cut at {cuts}")
     shards = int(rng.integers(2, 5))
     parts = [
         run_machine(settings, stream, cuts=cuts, member=_member(shard, shards), idle_ticks=idle_ticks)
@@ -164,6 +246,13 @@ def _same_for_all_shards_and_cuts(
     together = consolidate(output for part in parts for batch in part.outputs for output in batch)
     _assert_equal(whole.results(), together, f"results of {shards} shards")
     _assert_equal(whole.late_ids(), sorted(i for part in parts for i in part.late_ids()), "late in shards")
+    _assert_equal(_as_given([whole]), _as_given(parts), f"change, pane, final or tier of results of {shards} shards")
+
+
+def _as_given(runs: Sequence[Run]) -> list[str]:
+    """Every row of the results with all that it says of itself, in an order of their own."""
+    outputs = [output for run in runs for batch in run.outputs for output in batch if output.lane is Lane.RESULTS]
+    return sorted(repr(row) for output in outputs for row in users_columns(output.rows).to_pylist())
 
 
 def _member(shard: int, shards: int) -> Callable[[Int64s], Int64s]:
@@ -176,10 +265,12 @@ def _every_event_has_one_door(
     late = whole.late_ids()
     assert len(set(late)) == len(late), "an event is late twice"
     assert set(late) <= set(range(len(stream))), "a late event that never came"
-    accepted = len(stream) - len(late) - whole.dropped
+    void = 0 if stream.change is None else int((stream.change < 0).sum())
+    accepted = len(stream) - void - len(late) - whole.dropped
     assert accepted >= 0, f"{len(stream)} events, but {len(late)} late and {whole.dropped} dropped"
     results = whole.given()
-    if results is not None and results.schema.names == stream.batch(np.arange(0)).user_rows.schema.names:
+    own = stream.batch(np.arange(0)).user_rows.schema.names
+    if results is not None and set(results.schema.names) - {CHANGE} == set(own):
         ids = results.column("id").to_pylist()
         assert len(ids) == accepted == len(set(ids)), f"{accepted} events accepted, {len(ids)} given"
         assert not set(ids) & set(late), "an event is both given and late"
@@ -197,7 +288,9 @@ def _equals_the_sorted_run(
     order = np.lexsort((accepted, stream.tick[accepted], stream.source[accepted], stream.ts_us[accepted]))
     chosen = accepted[order]
     ts_us = stream.ts_us[chosen]
-    in_order = Stream(ts_us, ts_us, stream.key[chosen], stream.source[chosen], id=chosen)
+    ids = chosen if stream.id is None else stream.id[chosen]
+    change = None if stream.change is None else stream.change[chosen]
+    in_order = Stream(ts_us, ts_us, stream.key[chosen], stream.source[chosen], ids, change)
     _assert_equal(run.results(), run_machine(settings, in_order).results(), "results against sorted input")
 
 

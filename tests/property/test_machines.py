@@ -1,22 +1,27 @@
 """Every machine through the five invariants, and proof that the invariants can fail."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from latecomer.basic import PassThrough
+from latecomer.basic.pass_through import _PassThrough
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings
 from latecomer.errors import HeldError, LateError
-from latecomer.events import NEVER_US, EventBatch, Int64s, Layout
-from latecomer.outputs import Lane, Output, consolidate, results_of
+from latecomer.events import EVENT_CHANGE, NEVER_US, EventBatch, Int64s, Layout
+from latecomer.outputs import CHANGE, Lane, Output, Pane, consolidate, plain_results, results_of, revisable
 from latecomer.progress import Timeline
 from latecomer.reorder import Reorder
 from latecomer.reorder.reorder import _Reorder
 from latecomer.testing import ManualClock, Stream, check_machine, random_stream, run_machine
+from latecomer.tiers import Ordered
+from latecomer.tiers.ordered import _Ordered
+from latecomer.windows import Count, Pattern, Window, WindowAggregation
 
 MACHINES = [
     PassThrough(),
@@ -66,6 +71,20 @@ class _Hoarding(_Reorder):
         yield from ()
 
 
+class _Deaf(_Reorder):
+    """Does not hear control values."""
+
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        return super().push(batch, replace(timeline, controls=()))
+
+
+class _Forever(_Reorder):
+    """Does not hear that the stream has ended."""
+
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        return super().push(batch, replace(timeline, floor_us=np.full(len(timeline.tick), NEVER_US)))
+
+
 @dataclass(frozen=True)
 class Broken(Reorder):
     """Settings that build a machine with a fault."""
@@ -82,12 +101,88 @@ class Broken(Reorder):
     [
         (_Losing, "every event has one door"),
         (_Hoarding, "holds what it promises"),
+        (_Deaf, "holds what it promises"),
+        (_Forever, "holds what it promises"),
         (_Forgetful, "invariant"),
     ],
 )
 def test_check_machine_finds_a_broken_machine(machine: type[_Reorder], invariant: str) -> None:
     with pytest.raises(AssertionError, match=invariant):
         check_machine(Broken("5 ms", machine=machine))
+
+
+class _Pane(_Ordered):
+    """Says in every other batch that results are early and not final."""
+
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        self._batches = getattr(self, "_batches", 0) + 1
+        for output in super().push(batch, timeline):
+            if output.lane is Lane.RESULTS and self._batches % 2 == 0:
+                yield revisable(plain_results(output.rows), 1, Pane.EARLY, final=False, tier=1)
+            else:
+                yield output
+
+
+class _HoardingOrdered(_Ordered):
+    """Never releases before the end."""
+
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        nothing = np.full(len(timeline.tick), NEVER_US)
+        return super().push(batch, replace(timeline, mark_us=nothing, floor_us=nothing))
+
+
+@dataclass(frozen=True)
+class BrokenOrdered(Ordered):
+    """Settings that build a machine with a fault."""
+
+    machine: type[_Ordered] = _Pane
+    name: ClassVar[str] = "broken_ordered"
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return self.machine(self, store, layout)
+
+
+@pytest.mark.parametrize(
+    ("machine", "invariant"),
+    [(_Pane, "change, pane, final or tier"), (_HoardingOrdered, "holds what it promises|every event|same for all")],
+)
+def test_check_machine_looks_at_panes_and_at_what_is_held_in_order(machine: type[_Ordered], invariant: str) -> None:
+    with pytest.raises(AssertionError, match=invariant):
+        check_machine(BrokenOrdered(("5 ms",), machine=machine))
+
+
+@dataclass(frozen=True)
+class Deaf(PassThrough):
+    """Takes retractions for events."""
+
+    name: ClassVar[str] = "deaf"
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return _TakesAll(store, layout)
+
+
+class _TakesAll(_PassThrough):
+    def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        for output in super().push(batch.without(EVENT_CHANGE), timeline):
+            yield Output(output.lane, output.rows.append_column(CHANGE, pa.array(np.ones(len(output), dtype=np.int8))))
+
+
+def test_check_machine_finds_one_that_takes_retractions_for_events() -> None:
+    with pytest.raises(AssertionError, match="every event has one door"):
+        check_machine(Deaf())
+
+
+ORDERED = [
+    Ordered(("1 ms", "30 ms")),
+    Ordered(("20 ms",), align_us=7_000),
+    Ordered(("1 ms", "30 ms"), WindowAggregation(Window("30 ms", "10 ms"), (Count(),))),
+    Ordered(("10 ms",), Pattern("source", 0, 1, "5 ms")),
+]
+
+
+@pytest.mark.parametrize("settings", ORDERED, ids=str)
+def test_events_in_order_keep_the_five_invariants(settings: Ordered) -> None:
+    check_machine(settings)
 
 
 def test_max_held_stops_with_a_clear_error() -> None:

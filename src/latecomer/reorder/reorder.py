@@ -36,6 +36,7 @@ from latecomer.sorter.policy import Late, as_policy, stop_at
 ADJUSTED = "adjusted_us"
 LATENCY, LATE = "latency_us", "late"
 _PASSED = "passed_us"
+_TRIED = ("1 ms", "8 ms", "1 minute")
 _SHOWN = {Late.SIDE: "aside", Late.DROP: "dropped", Late.ADJUST: "moved up", Late.RAISE: "stop the query"}
 
 
@@ -69,8 +70,8 @@ class Reorder(Settings):
     name: ClassVar[str] = "reorder"
     verb: ClassVar[Verb | None] = Verb("reorder(latency=...)", "wait, then give rows in event-time order", orders=True)
     controls: ClassVar[Mapping[str, Control]] = {
-        "latency": Control(LATENCY, _read_latency, "how long to wait: longer from now on, shorter at once"),
-        "late": Control(LATE, _read_policy, "what becomes of later rows: 'side', 'drop' or 'raise'"),
+        "latency": Control(LATENCY, _read_latency, "how long to wait: longer from now on, shorter at once", _TRIED),
+        "late": Control(LATE, _read_policy, "what becomes of later rows: 'side', 'drop' or 'raise'", ("side",)),
     }
 
     def __post_init__(self) -> None:
@@ -121,6 +122,8 @@ class Reorder(Settings):
             yield Line("total", "each micro-batch becomes one partition in total order")
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        if self.late == Late.ADJUST:  # who knows to which times events were moved
+            return len(accepted_ts_us)
         return int((accepted_ts_us > self.ready(self.punctuation(timeline))).sum())
 
     def punctuation(self, timeline: Timeline) -> int:

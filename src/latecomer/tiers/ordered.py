@@ -104,7 +104,18 @@ class Ordered(Settings):
         return _Ordered(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
-        return len(accepted_ts_us) * (1 if self.operator is None else 1 + len(self.latencies))
+        """Each event waits in one tier at a time; operators of all tiers hold what they need.
+
+        What the user's functions make of events is held instead of them: as many rows, if they make no more.
+        """
+        last_us = self.ready(self.punctuation(timeline))
+        waiting = len(accepted_ts_us) if self.partial is not None else int((accepted_ts_us > last_us).sum())
+        if self.operator is None:
+            return waiting
+        readies_us = [self.ready(timeline.punctuation(latency_us)) for latency_us in self.latencies_us]
+        return waiting + sum(
+            self.operator.most_held(accepted_ts_us[accepted_ts_us <= ready_us], ready_us) for ready_us in readies_us
+        )
 
     def punctuation(self, timeline: Timeline) -> int:
         """The punctuation of the last tier."""

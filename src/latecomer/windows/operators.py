@@ -17,12 +17,12 @@ import pyarrow as pa
 from latecomer.chunks import Store
 from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, floor_times, int64_view
 from latecomer.gives import Line
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding
-from latecomer.windows.slices import Slices, results_schema, window_results
+from latecomer.windows.slices import Slices, most_held_slices, results_schema, window_results
 from latecomer.windows.window import WINDOW_START, Window
 
 _PASSED = "passed_us"
@@ -66,6 +66,14 @@ class Operator(ABC):
         """As text for people."""
         return type(self).__name__
 
+    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
+        """How many rows it may hold of rows at these times, when they have come up to a punctuation."""
+        return len(ts_us)
+
+    def results_at(self, ts_us: Int64s, punctuation_us: int) -> tuple[Int64s, int]:
+        """The times that its results may have for rows at these times, and how far those have come."""
+        return ts_us, punctuation_us
+
 
 def operator_lines(operator: Operator, effect: str) -> Iterator[Line]:
     """The parts of an application, one after the other, for `explain`."""
@@ -96,6 +104,17 @@ class WindowAggregation(Operator):
 
     def layout_after(self, layout: Layout) -> Layout:
         return Layout(WINDOW_START, layout.key)
+
+    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
+        return most_held_slices(self.window, ts_us, punctuation_us)
+
+    def results_at(self, ts_us: Int64s, punctuation_us: int) -> tuple[Int64s, int]:
+        """Each row lies in the last window that has begun, and in those that began an advance earlier each."""
+        size_us, advance_us = self.window.size_us, self.window.advance_us
+        back_us = np.arange(0, size_us, advance_us)
+        starts = (floor_times(ts_us, advance_us)[:, None] - back_us[None, :]).ravel()
+        ends = punctuation_us in (NEVER_US, FOREVER_US)
+        return starts, punctuation_us if ends else punctuation_us - size_us + 1
 
     def shown(self) -> str:
         return f"{', '.join(aggregate.name for aggregate in self.aggregates)} over {self.window.shown()}"
@@ -151,6 +170,9 @@ class Step(Operator):
 
     def layout_after(self, layout: Layout) -> Layout:
         return replace(layout, source=None, order=())
+
+    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
+        return 0
 
     def shown(self) -> str:
         return self.name
@@ -265,6 +287,13 @@ class Chain(Operator):
         for operator in self.operators:
             layout = operator.layout_after(layout)
         return layout
+
+    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
+        held = 0
+        for operator in self.operators:
+            held += operator.most_held(ts_us, punctuation_us)
+            ts_us, punctuation_us = operator.results_at(ts_us, punctuation_us)
+        return held
 
     def describe(self) -> dict[str, Any]:
         return {"operator": "chain", "operators": [operator.describe() for operator in self.operators]}

@@ -48,6 +48,9 @@ class Pattern(Operator):
         times = [pa.field(name, columns.field(layout.time).type) for name in (FIRST_TIME, THEN_TIME)]
         return pa.schema([*(columns.field(name) for name in layout.key), *times])
 
+    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
+        return int((ts_us > punctuation_us - duration_us(self.within, "within")).sum())
+
     def layout_after(self, layout: Layout) -> Layout:
         return Layout(THEN_TIME, layout.key)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Chunk, Store, small_groups
-from latecomer.events import Layout
+from latecomer.events import Int64s, Layout
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
@@ -61,6 +61,15 @@ class Slices:
 def last_slice_of(punctuation_us: int, window: Window) -> int:
     """The number of the last slice that a punctuation has passed."""
     return (punctuation_us + 1) // window.slice_us - 1
+
+
+def most_held_slices(window: Window, ts_us: Int64s, punctuation_us: int) -> int:
+    """At most so many partial results of events are held when their punctuation has come so far."""
+    last_us = last_slice_of(punctuation_us, window) * window.slice_us
+    if window.slices == 1:
+        return int((ts_us > last_us).sum())
+    each = 1 + 2 * (window.slices + 2)
+    return each * int((ts_us > last_us - 2 * window.size_us).sum())
 
 
 def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> pa.RecordBatch:
