@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
-    from latecomer.control import Controlled, control
     from latecomer.errors import (
         HeldError,
         InputError,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
+    from latecomer.query_control import Controlled, control
     from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
     from latecomer.report import to_html
@@ -130,7 +130,7 @@ _HOMES = {
     "WindowAggregation": "windows",
     "App": "spark.questions",
     "Chain": "windows",
-    "Controlled": "control",
+    "Controlled": "query_control",
     "Discard": "spark.sinks",
     "Enumerator": "timetravel",
     "Events": "spark.disordered",
@@ -157,7 +157,7 @@ _HOMES = {
     "TimeTravel": "timetravel",
     "CustomHoles": "timetravel",
     "Window": "windows",
-    "control": "control",
+    "control": "query_control",
     "count": "windows:Count",
     "count_distinct": "windows:CountDistinct",
     "custom": "windows:Custom",

@@ -14,7 +14,7 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ from latecomer.codec import (
 from latecomer.events import TICK, TICK_FIELD, Int64s, int64_view
 
 CHUNK_BYTES = 1_000_000
-CROWD = 8
+MANY = 8  # small chunks that are worth uniting
 _MOST_SAVED = 8  # a chunk has at most so many times its bytes before compression
 
 
@@ -47,8 +47,25 @@ class Chunk(NamedTuple):
     size: int
 
 
+def magnitude(chunk: Chunk) -> int:
+    """The same for chunks of about one size."""
+    return chunk.size.bit_length() // 2
+
+
+def small_groups(chunks: Iterable[Chunk], alike: Callable[[Chunk], int] = magnitude) -> list[list[Chunk]]:
+    """Groups of small chunks, of about one size or alike otherwise, that are worth uniting: the directory stays short.
+
+    Where chunks of about one size are united, rows are written anew only as often as their chunk grows by as much.
+    """
+    groups: dict[int, list[Chunk]] = {}
+    for chunk in chunks:
+        if chunk.size < CHUNK_BYTES // 2:
+            groups.setdefault(alike(chunk), []).append(chunk)
+    return [group for group in groups.values() if len(group) >= MANY]
+
+
 class ChunkBackend(Protocol):
-    """Where chunks are kept: Spark's MapState, or a dict."""
+    """Where chunks are stored: Spark's MapState, or a dict."""
 
     def get(self, run: int, number: int) -> bytes:
         """The bytes of a chunk that exists."""
@@ -106,14 +123,6 @@ class Store(ABC):
     def rows(self) -> int:
         """How many rows are held."""
         return sum(chunk.rows for chunk in self.chunks)
-
-    def crowds(self) -> list[list[Chunk]]:
-        """Groups of small chunks of about one size that are worth uniting, so that the directory stays short."""
-        groups: dict[int, list[Chunk]] = {}
-        for chunk in self.chunks:
-            if chunk.size < CHUNK_BYTES // 2:
-                groups.setdefault(chunk.size.bit_length() // 2, []).append(chunk)
-        return [group for group in groups.values() if len(group) >= CROWD]
 
     def part(self, number: int, of: int) -> Store:
         """One of several stores in this one, each with runs and notes of its own; writing is the whole's business."""
@@ -178,7 +187,7 @@ class ChunkStore(Store):
                 self._removed.append(key)
 
     def flush(self) -> bytes:
-        """Write what changed; returns the directory to be kept beside it."""
+        """Write what changed; returns the directory to be stored beside it."""
         for key in self._removed:
             self._backend.delete(*key)
         for key, data in self._pending.items():

@@ -128,12 +128,12 @@ def _idle_parts(known: Known, news: Header, idle_ticks: int, clock: int) -> list
 
 
 def _back_after_end(news: Header) -> list[_Part]:
-    """Sources that went on speaking, in the same spell, after they had ended."""
-    ends, spoken = np.full(len(news.names), NEVER_US), np.full(len(news.names), NEVER_US)
+    """Sources that went on in the same spell after they had ended: a header does not say when, so at once."""
+    ends = np.full(len(news.names), NEVER_US)
     np.maximum.at(ends, news.end_source, news.end_tick)
-    np.maximum.at(spoken, news.spell_source, news.spell_last)
-    back = np.flatnonzero((ends > NEVER_US) & (spoken > ends))
-    return [_Part.of(back, ends[back] + 1, SPEAKING)]
+    end = ends[news.spell_source]
+    back = np.flatnonzero((end > NEVER_US) & (news.spell_first <= end) & (end < news.spell_last))
+    return [_Part.of(news.spell_source[back], end[back] + 1, SPEAKING)]
 
 
 def _in_order(names: pa.Array, parts: Sequence[_Part]) -> SourceSteps:

@@ -30,6 +30,9 @@ def ask(events: lc.Events, strategy: str) -> lc.Result:
     if strategy == "reorder":
         return events.reorder(f"{LATENCY_US} us")
     asked = (lc.count(), lc.max("id"))
+    if strategy == "stages":
+        sources = events.reorder(f"{LATENCY_US} us").by("source").hopping("3 seconds", "1 second")
+        return sources.aggregate(*asked).tiers("1 ms")
     if strategy == "tiers":
         return (
             events.hopping("3 seconds", "1 second").aggregate(*asked).tiers(f"{LATENCY_US // 4} us", f"{LATENCY_US} us")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import latecomer as lc
 from tests.spark.streams import make_events, write_in_parts
 
 BATCHES = 14
@@ -63,7 +64,25 @@ def lanes(folder: Path, out: str) -> dict[str, pa.Table]:
     return {lane: table.sort_by([(name, "ascending") for name in table.column_names]) for lane, table in tables.items()}
 
 
-@pytest.mark.parametrize(("strategy", "kills"), [("reorder", 5), ("tiers", 3), ("timetravel", 3)])
+def survive(folder: Path, strategy: str, kills: int) -> int:
+    """Run a stream until it is done, killed so often on its way; gives how often it was."""
+    rng = random.Random(3)
+    killed = sum(kill_somewhere(folder, "killed", strategy, rng) for _ in range(kills))
+    assert killed >= kills - 1
+    assert start(folder, "killed", strategy).communicate(timeout=300)[0] == "done\n"
+    return killed
+
+
+def compare(folder: Path) -> dict[str, int]:
+    """Both runs gave the same rows; gives how many in each lane."""
+    whole, survived = lanes(folder, "whole"), lanes(folder, "killed")
+    assert set(whole) == set(survived) >= {"results", "late", "quarantine"}
+    for lane in whole:
+        assert whole[lane].equals(survived[lane]), lane
+    return {lane: len(table) for lane, table in whole.items()}
+
+
+@pytest.mark.parametrize(("strategy", "kills"), [("reorder", 5), ("tiers", 3), ("timetravel", 3), ("stages", 3)])
 def test_kills_at_random_moments_change_nothing(tmp_path: Path, strategy: str, kills: int) -> None:
     events = make_events(20_000, seed=11)
     events = events.set_column(1, "ts", _some_absurd(events["ts"]))
@@ -71,20 +90,28 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path, strategy: str, k
     undisturbed = start(tmp_path, "whole", strategy)
     assert undisturbed.communicate(timeout=300)[0] == "done\n"
 
-    rng = random.Random(3)
-    killed = 0
-    for _ in range(kills):
-        killed += kill_somewhere(tmp_path, "killed", strategy, rng)
-    assert killed >= kills - 1
-    assert start(tmp_path, "killed", strategy).communicate(timeout=300)[0] == "done\n"
-
-    whole, survived = lanes(tmp_path, "whole"), lanes(tmp_path, "killed")
-    assert set(whole) == set(survived) >= {"results", "late", "quarantine"}
-    for lane in whole:
-        assert whole[lane].equals(survived[lane]), lane
-    rows = {lane: len(table) for lane, table in whole.items()}
+    killed = survive(tmp_path, strategy, kills)
+    rows = compare(tmp_path)
     assert rows["late"] > 100
     assert rows["quarantine"] == 20_000 // 500 - _filtered(events)
+    print(f"\n{killed} kills; rows: {rows}")
+
+
+def test_a_latency_that_was_changed_stays_changed_after_kills(tmp_path: Path) -> None:
+    events = make_events(12_000, seed=12)
+    write_in_parts(events.slice(0, 6_000), tmp_path / "in", 3)
+    for out in ("whole", "killed"):
+        assert start(tmp_path, out, "reorder").communicate(timeout=300)[0] == "done\n"
+    before = lanes(tmp_path, "whole")["results"]
+    for out in ("whole", "killed"):
+        lc.control(tmp_path / f"{out}-checkpoint").set(latency="300 ms")
+    write_in_parts(events.slice(6_000), tmp_path / "in", 7, first=3)
+    assert start(tmp_path, "whole", "reorder").communicate(timeout=300)[0] == "done\n"
+    killed = survive(tmp_path, "reorder", 3)
+    rows = compare(tmp_path)
+    late = lanes(tmp_path, "whole")["late"]["lateness_us"].to_pylist()
+    assert min(late) < 1_000_000, "later than the new latency, not than the old one"
+    assert rows["results"] > len(before)
     print(f"\n{killed} kills; rows: {rows}")
 
 

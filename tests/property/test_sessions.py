@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latecomer.chunks import CROWD, ChunkStore
+from latecomer.chunks import MANY, ChunkStore
 from latecomer.errors import HeldError
 from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
@@ -298,8 +298,8 @@ def test_what_is_held_stays_small_in_many_batches(latencies: tuple[str, ...]) ->
         batch = stream.batch(np.array([place]))
         progress, timeline = _timeline(batch, progress)
         assert list(asked.build(store, LAYOUT).push(batch, timeline)) == []
-        assert len(store.chunks) < 2 * CROWD
-    assert store.rows < 2 * CROWD
+        assert len(store.chunks) < 2 * MANY
+    assert store.rows < 2 * MANY
 
 
 def test_a_quiet_batch_reads_and_writes_nothing() -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latecomer.chunks import CHUNK_BYTES, ChunkStore, MemoryBackend
+from latecomer.chunks import CHUNK_BYTES, MANY, Chunk, ChunkStore, MemoryBackend, small_groups
 from latecomer.codec import (
     bytes_to_text,
     cuts,
@@ -70,6 +70,15 @@ def test_only_chunks_that_are_taken_are_read() -> None:
     again.flush()
     assert backend.calls == ["get", "delete"]
     assert again.rows == 10
+
+
+def test_small_chunks_are_worth_uniting_where_there_are_many_alike() -> None:
+    sizes = [100] * MANY + [10_000] * (MANY - 1) + [CHUNK_BYTES] * MANY
+    chunks = [Chunk(number % 2, number, 0, 0, 1, size) for number, size in enumerate(sizes)]
+    assert small_groups(chunks) == [chunks[:MANY]]
+    small = chunks[: 2 * MANY - 1]
+    assert small_groups(chunks, lambda chunk: chunk.run) == [small[::2]]
+    assert small_groups(chunks[1:]) == []
 
 
 def test_large_batches_become_chunks_of_at_most_a_megabyte() -> None:

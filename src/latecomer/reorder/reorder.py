@@ -1,7 +1,7 @@
 """Reorder: a stream in event-time order, its sorted runs held in the state store.
 
 What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs that
-are held (`runs`).
+are stored (`StoredRuns`).
 
 With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
 their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
@@ -140,10 +140,10 @@ class _Reorder(Machine):
     def __init__(self, settings: Reorder, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings = settings
-        self._runs = StoredRuns(store, layout)
+        self._stored = StoredRuns(store, layout)
 
     def counters(self) -> dict[str, int]:
-        return {"runs": len(self._runs)}
+        return {"runs": len(self._stored)}
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         settings, punctuations_us = self._settings, self._punctuations(timeline)
@@ -196,7 +196,7 @@ class _Reorder(Machine):
                 yield from refused(batch.without(ADJUSTED), chosen, punctuation_us, timeline)
 
     def _release(self, arrived: EventBatch | None, ready_us: int) -> Iterator[Output]:
-        leaving = self._runs.release(arrived, ready_us)
+        leaving = self._stored.release(arrived, ready_us)
         if leaving is not None:
             yield results_of(leaving)
 

@@ -2,7 +2,7 @@
 
 What may leave at once is merged with the heads of the runs and never touches the store. The rest is dealt as
 Impatience sort deals events, but a sorted stretch at a time: what follows the largest tail goes to that run, what is
-earlier to the first run whose tail it does not precede, or to a new one. A run is kept as chunks of narrow ranges of
+earlier to the first run whose tail it does not precede, or to a new one. A run is stored as chunks of narrow ranges of
 time, so a punctuation reads only the head of each run. Heads that it cuts in two leave their rests together as one run;
 many small chunks become one.
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latecomer.chunks import Chunk, Store
+from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import FOREVER_US, EventBatch, Layout
 from latecomer.runs.merging import merge_events
 
@@ -48,8 +48,8 @@ class StoredRuns:
             cut = _cut(arrived, ready_us)
             leaving.append(arrived.slice(0, cut))
             self._deal(arrived.slice(cut, len(arrived)))
-        for crowd in self._store.crowds():
-            self._keep(self._taken(crowd), self._new_run())
+        for group in small_groups(self._store.chunks):
+            self._keep(self._taken(group), self._new_run())
         leaving = [part for part in leaving if len(part)]
         return merge_events(leaving) if leaving else None
 

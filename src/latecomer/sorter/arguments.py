@@ -32,7 +32,7 @@ def times_of(values: Any) -> Int64s:
 
 
 def check_span(low_us: int, high_us: int) -> None:
-    """Refuse times that could not be told from the beginning or the end of time."""
+    """Refuse times that could be taken for the beginning or the end of time."""
     for time in (low_us, high_us):
         if not NEVER_US < time < FOREVER_US:
             raise InputError(must("times", "lie between -2**62 and 2**62", time, "count from another moment"))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from latecomer.control import Values, read_values
+from latecomer.query_control import Values, read_values
 from latecomer.spark.pack import VALUE
 
 FORMAT = "latecomer-control"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -79,25 +79,14 @@ class Query:
             )
         return rows
 
-    def _holds(self, keys: tuple[int, ...]) -> Iterable[HoldPlan]:
-        declared, last = self.declared, self.stages[-1]
-        for number, stage in enumerate(self.stages):
-            onward = None if stage is last else _next_stage(self.stages[number + 1], keys)
-            yield HoldPlan(
-                stage.settings,
-                stage.layout,
-                f"{fingerprint(self.stored)}/{number}",
-                self.counters.packed,
-                tuple(stage.gives.all_views.values()),
-                declared.timing.idle_ticks,
-                stage=number,
-                columns=stage.columns if number else None,
-                senders=self.shards if number else None,
-                carried=stage.gives.in_one_order,
-                stamped=declared.roles.arrival is not None,
-                finishing=not declared.df.isStreaming,
-                onward=onward,
-            )
+    def _holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
+        declared = self.declared
+        common = {
+            "idle_ticks": declared.timing.idle_ticks,
+            "stamped": declared.roles.arrival is not None,
+            "finishing": not declared.df.isStreaming,
+        }
+        return hold_plans(self.stages, keys, fingerprint(self.stored), **common)
 
     def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
         """Exactly the columns that pack reads; heartbeats and control values join here."""
@@ -118,12 +107,37 @@ class Query:
         return df
 
 
+def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: str, **common: Any) -> list[HoldPlan]:
+    """What the shards of each stage must know, given the shards' keys; `common` is the same for all stages."""
+    counters = Counters({stage.name: stage.gives.counters for stage in stages}).packed
+    plans = []
+    for number, stage in enumerate(stages):
+        further = {"columns": stage.columns, "senders": len(keys)} if number else {}
+        last = number + 1 == len(stages)
+        plans.append(
+            HoldPlan(
+                stage.settings,
+                stage.layout,
+                f"{fingerprint}/{number}",
+                counters,
+                tuple(stage.gives.all_views.values()),
+                stage=number,
+                carried=stage.gives.in_one_order,
+                onward=None if last else _next_stage(stages[number + 1], keys),
+                **further,
+                **common,
+            )
+        )
+    return plans
+
+
 def plan_query(asked: Declared | Further, settings: Settings) -> Query:
     """Plan a strategy on declared events, or on the results of the stages before it."""
     declared = asked.root if isinstance(asked, Further) else asked
     shards = declared.shards or default_shards(declared.df.sparkSession)
+    stages: tuple[Stage, ...]
     if isinstance(asked, Further):
-        stages = (*asked.stages, _further_stage(asked, settings))
+        stages = (*asked.stages, further_stage(asked, settings))
     else:
         stages = (_first_stage(asked, settings),)
     return Query(declared, stages, shards, _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards))
@@ -148,7 +162,7 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
     return Stage(settings.name, settings, layout, columns, user, gives, declared.steps)
 
 
-def _further_stage(asked: Further, settings: Settings) -> Stage:
+def further_stage(asked: Further, settings: Settings) -> Stage:
     """A stage that takes the results of another."""
     before = asked.stages[-1]
     own = pa.schema([each for each in before.gives.columns if each.name not in REVISION_COLUMNS])

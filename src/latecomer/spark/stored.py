@@ -16,9 +16,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from latecomer.contract import VERBS
-from latecomer.control import FILE, SETTINGS, Values, read_values
 from latecomer.controls import Control, stage_control
 from latecomer.errors import StateError, must
+from latecomer.query_control import FILE, SETTINGS, Values, read_values
 
 Stored = dict[str, Any]
 

@@ -49,8 +49,8 @@ from latecomer.windows.folding import FRESH
 from latecomer.windows.operators import (
     Operator,
     Passed,
+    check_columns_preserved,
     check_function,
-    check_kept,
     check_returns,
     operator_lines,
     returned,
@@ -136,7 +136,7 @@ class Ordered(Settings):
             rule = "be among the columns where an operator or a function runs on them"
             raise InputError(must("time", rule, f"only {', '.join(own.names)}", "select it as it is"))
         if self.returns is not None:
-            check_kept(self.returns, columns, layout, "partial and merge")
+            check_columns_preserved(self.returns, columns, layout, "partial and merge")
             own = self.returns
         return own if self.operator is None else self.operator.output(own, layout)
 

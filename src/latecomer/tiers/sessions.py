@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import CROWD, ChunkStore
+from latecomer.chunks import ChunkStore, small_groups
 from latecomer.contract import Machine, check_held
 from latecomer.events import (
     FOREVER_US,
@@ -228,12 +228,10 @@ class SessionTiers(Machine):
 
     def _unite(self, tier: int) -> None:
         """Many small chunks become one."""
-        for crowd in self.store.crowds():
-            small = [chunk for chunk in crowd if chunk.run == tier]
-            if len(small) >= CROWD:
-                table = concat_rows(list(self.store.take(small)))
-                everything = np.ones(table.num_rows, dtype=np.bool_)
-                self._keep(self._merged(_Fragments.of(table, self._sessions(table), everything)), tier)
+        for group in small_groups(chunk for chunk in self.store.chunks if chunk.run == tier):
+            table = concat_rows(list(self.store.take(group)))
+            everything = np.ones(table.num_rows, dtype=np.bool_)
+            self._keep(self._merged(_Fragments.of(table, self._sessions(table), everything)), tier)
 
     def _merged(self, fragments: _Fragments) -> pa.RecordBatch:
         """The fresh fragments of each session as one; what the tier before has given stays apart, to be voided."""

@@ -7,12 +7,13 @@ is removed. Recent events, long holes, pending replays and young results are rea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import CHUNK_BYTES, CROWD, Chunk, Store
+from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import (
     FOREVER_US,
     NEVER_US,
@@ -220,13 +221,8 @@ class Buckets:
 
     def unite(self) -> None:
         """Many small chunks of a bucket become one."""
-        small: dict[int, list[Chunk]] = {}
-        for chunk in self._store.chunks:
-            if chunk.size < CHUNK_BYTES // 2:
-                small.setdefault(chunk.run, []).append(chunk)
-        for chunks in small.values():
-            if len(chunks) >= CROWD:
-                self.append(concat_rows(list(self._store.take(chunks))))
+        for group in small_groups(self._store.chunks, attrgetter("run")):
+            self.append(concat_rows(list(self._store.take(group))))
 
 
 def _near(chunk: Chunk, points_us: Int64s, before_us: int, after_us: int) -> bool:

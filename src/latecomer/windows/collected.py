@@ -4,7 +4,7 @@ Invariants
 1. A state list holds no nulls of its own; a null list counts as an empty one. WindowFunction keeps rows, nulls and all.
 2. Reduced lists of CountDistinct and TopK hold each value once, in the order of the values: the same values give the
    same state, whatever the order in which they came.
-3. Events at one time are told apart by their values, so no result depends on the order of arrival.
+3. Events at one time are distinguished by their values, so no result depends on the order of arrival.
 """
 
 from __future__ import annotations

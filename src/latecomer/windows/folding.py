@@ -95,34 +95,36 @@ class Folding:
         both = [
             pa.concat_arrays(pair) for pair in zip(self._state_columns(one), self._state_columns(other), strict=True)
         ]
-        return self._with_states(one.select(self._kept), both, one.schema, Pairs.of(one.num_rows))
+        return self._with_states(one.select(self._group_names), both, one.schema, Pairs.of(one.num_rows))
 
     def alike(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
         """Whether two tables stand for the same row by row."""
         if one.num_rows != other.num_rows:
             return False
-        return all(one.column(name).equals(other.column(name)) for name in self._kept)
+        return all(one.column(name).equals(other.column(name)) for name in self._group_names)
 
     @property
-    def _kept(self) -> list[str]:
+    def _group_names(self) -> list[str]:
         return [SLICE, FRESH, *self.keys]
 
     def groups(self, table: pa.RecordBatch, by: tuple[str, ...]) -> Groups:
-        """Rows of one key and whatever else they are told apart by."""
+        """Rows of one key and whatever else distinguishes them."""
         others = [int64_view(table.column(name)) if name == SLICE else table.column(name) for name in by]
         return group_rows([*others, *(table.column(key) for key in self.keys)] or [np.zeros(table.num_rows, np.int64)])
 
     def reduced(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """A row for each group."""
-        return self._with_states(self.kept(table, groups), self._state_columns(table), table.schema, groups)
+        return self._with_states(self.group_columns(table, groups), self._state_columns(table), table.schema, groups)
 
-    def kept(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+    def group_columns(self, table: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
         """What groups keep of their first rows: all but the states."""
-        return take_rows(table.select(self._kept), groups.firsts)
+        return take_rows(table.select(self._group_names), groups.firsts)
 
-    def _with_states(self, kept: pa.RecordBatch, states: States, schema: pa.Schema, groups: Groups) -> pa.RecordBatch:
+    def _with_states(
+        self, group_columns: pa.RecordBatch, states: States, schema: pa.Schema, groups: Groups
+    ) -> pa.RecordBatch:
         """The columns that groups keep, and the states that they make up together."""
-        columns = list(kept.columns)
+        columns = list(group_columns.columns)
         for own, aggregate in zip(self._by_aggregate(states, schema), self.aggregates, strict=True):
             columns += aggregate.reduce(own, groups)
         return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -24,7 +24,7 @@ _SPARSE = 8  # cells for each row: a grid of more is mostly empty, and slower th
 class Grid:
     """States merged along the columns: `states[s][c, g]` has all of group g up to column c, if `seen[c, g]`."""
 
-    kept: pa.RecordBatch  # of every group the start of its block, freshness and keys
+    group_columns: pa.RecordBatch  # of every group the start of its block, freshness and keys
     seen: Bools
     states: list[npt.NDArray[Any]]
     schema: pa.Schema
@@ -40,7 +40,7 @@ class Grid:
         which, group = np.nonzero(seen)
         column = columns[which]
         states = [pa.array(state[column, group]) for state in self.states]
-        rows = pa.RecordBatch.from_arrays([*take_rows(self.kept, group).columns, *states], schema=self.schema)
+        rows = pa.RecordBatch.from_arrays([*take_rows(self.group_columns, group).columns, *states], schema=self.schema)
         return rows, which
 
 
@@ -55,13 +55,13 @@ def as_grid(folding: Folding, blocks: pa.RecordBatch, column: Int64s, width: int
     group = groups.spread(np.arange(len(groups)))
     seen = np.zeros((width, len(groups)), dtype=np.bool_)
     seen[column, group] = True
-    kept, merged = folding.kept(blocks, groups), []
-    for merge, state in zip(how, blocks.columns[kept.num_columns :], strict=True):
+    group_columns, merged = folding.group_columns(blocks, groups), []
+    for merge, state in zip(how, blocks.columns[group_columns.num_columns :], strict=True):
         values = state.to_numpy()
         cells = np.full(seen.shape, _neutral(merge, values.dtype), dtype=values.dtype)
         cells[column, group] = values
         merged.append(merge.accumulate(cells, axis=0, out=cells))
-    return Grid(kept, np.logical_or.accumulate(seen, axis=0), merged, blocks.schema)
+    return Grid(group_columns, np.logical_or.accumulate(seen, axis=0), merged, blocks.schema)
 
 
 def _neutral(merge: np.ufunc, kind: np.dtype[Any]) -> Any:

@@ -28,7 +28,7 @@ from latecomer.windows.window import WINDOW_START, Window
 _PASSED = "passed_us"
 
 
-class Given(NamedTuple):
+class OrderedRows(NamedTuple):
     """Rows in order, and the time up to which no more will come."""
 
     rows: pa.RecordBatch | None
@@ -39,7 +39,7 @@ class Running(ABC):
     """An operator at work."""
 
     @abstractmethod
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         """Take rows in, in order and up to a punctuation; at the end that is FOREVER_US."""
 
 
@@ -115,16 +115,16 @@ class _Aggregating(Running):
         self._slices = Slices(self._folding, operator.window, store)
         self._time = layout.time
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         arrived = []
         if rows is not None and rows.num_rows:
             arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.slice_us)]
         windows = self._slices.slide(self._slices.close(arrived, punctuation_us), punctuation_us)
         passed_us = punctuation_us if punctuation_us == FOREVER_US else punctuation_us - self._window.size_us + 1
         if windows is None:
-            return Given(None, passed_us)
+            return OrderedRows(None, passed_us)
         merged = self._folding.reduced(windows, self._folding.groups(windows, (SLICE,)))
-        return Given(window_results(self._folding, self._window, merged), passed_us)
+        return OrderedRows(window_results(self._folding, self._window, merged), passed_us)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Step(Operator):
         return _Stepping(self, store, layout)
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        check_kept(self.returns, columns, layout, f"step {self.name}")
+        check_columns_preserved(self.returns, columns, layout, f"step {self.name}")
         return self.returns
 
     def layout_after(self, layout: Layout) -> Layout:
@@ -163,10 +163,10 @@ class _Stepping(Running):
     def __init__(self, operator: Step, store: Store, layout: Layout) -> None:
         self._operator, self._passed, self._time = operator, Passed(store), layout.time
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         given = None if rows is None or rows.num_rows == 0 else self._given(rows)
         self._passed.move(punctuation_us)
-        return Given(given if given is not None and given.num_rows else None, punctuation_us)
+        return OrderedRows(given if given is not None and given.num_rows else None, punctuation_us)
 
     def _given(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         where = f"step {self._operator.name}"
@@ -210,16 +210,18 @@ def check_returns(returns: object, where: str) -> None:
         raise InputError(must(where, "say what it returns as an Arrow schema", returns, advice))
 
 
-def check_kept(returns: pa.Schema, columns: pa.Schema, layout: Layout, where: str) -> None:
+def check_columns_preserved(returns: pa.Schema, columns: pa.Schema, layout: Layout, where: str) -> None:
     """Refuse functions that lose, or change the type of, the time or a key."""
     names = (layout.time, *layout.key)
     for name in names:
         if name not in returns.names:
             raise InputError(must(where, f"keep the columns {', '.join(names)}", returns.names, f"return {name} too"))
     for name in names:
-        kind, kept = columns.field(name).type, returns.field(name).type
-        if wide_type(kept) != wide_type(kind):
-            raise InputError(must(f"{name} in what {where} returns", f"be of type {kind}", kept, "leave it as it is"))
+        before, after = columns.field(name).type, returns.field(name).type
+        if wide_type(after) != wide_type(before):
+            raise InputError(
+                must(f"{name} in what {where} returns", f"be of type {before}", after, "leave it as it is")
+            )
 
 
 def returned(given: object, returns: pa.Schema, time: str, where: str) -> pa.RecordBatch:
@@ -275,7 +277,7 @@ class _Chaining(Running):
             self._running.append(operator.build(store.part(number, len(chain.operators)), layout))
             layout = operator.layout_after(layout)
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         for running in self._running:
             rows, punctuation_us = running.push(rows, punctuation_us)
-        return Given(rows, punctuation_us)
+        return OrderedRows(rows, punctuation_us)

@@ -15,7 +15,7 @@ from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Bools, Int64s, Layout, concat_rows, int64_view, take_rows
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.operators import Given, Operator, Running
+from latecomer.windows.operators import Operator, OrderedRows, Running
 
 FIRST_TIME, THEN_TIME = "first_time", "then_time"
 _TIME, _FIRST, _THEN = "_lc_time", "_lc_first", "_lc_then"
@@ -77,13 +77,13 @@ class _Matching(Running):
         self._operator, self._store, self._layout = operator, store, layout
         self._within_us = duration_us(operator.within, "within")
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> Given:
+    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         parts = list(self._store.take(self._store.chunks))
         if rows is not None and rows.num_rows:
             parts.append(self._thinned(rows))
         table = concat_rows(parts) if parts else None
         if table is None or table.num_rows == 0:
-            return Given(None, punctuation_us)
+            return OrderedRows(None, punctuation_us)
         groups = group_rows([table.column(key) for key in self._layout.key] or [np.zeros(table.num_rows, np.int64)])
         table = take_rows(table, groups.order)
         ts_us, is_first, is_then = (self._column(table, name) for name in (_TIME, _FIRST, _THEN))
@@ -91,7 +91,7 @@ class _Matching(Running):
         before = _first_before(is_first > 0, group)
         found = np.flatnonzero((is_then > 0) & (before >= 0) & (ts_us - ts_us[before] <= self._within_us))
         self._keep(table, group, is_first > 0, punctuation_us)
-        return Given(self._results(table, found, before[found]), punctuation_us)
+        return OrderedRows(self._results(table, found, before[found]), punctuation_us)
 
     def _column(self, table: pa.RecordBatch, name: str) -> Int64s:
         return int64_view(table.column(name))
@@ -116,10 +116,10 @@ class _Matching(Running):
         open_still = ts_us + self._within_us > punctuation_us
         last = last[open_still][np.argsort(ts_us[open_still], kind="stable")]
         if len(last) and punctuation_us < FOREVER_US:
-            kept = take_rows(table, last)
-            place = kept.schema.get_field_index(_THEN)
-            kept = kept.set_column(place, _THEN, pa.array(np.zeros(len(last), dtype=np.int64)))
-            self._store.append(kept, self._column(kept, _TIME))
+            started = take_rows(table, last)
+            place = started.schema.get_field_index(_THEN)
+            started = started.set_column(place, _THEN, pa.array(np.zeros(len(last), dtype=np.int64)))
+            self._store.append(started, self._column(started, _TIME))
 
     def _results(self, table: pa.RecordBatch, found: Int64s, before: Int64s) -> pa.RecordBatch | None:
         """A row per match, in order of time."""

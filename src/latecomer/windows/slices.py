@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import CROWD, Chunk, Store
+from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import Layout
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import check_aggregates
@@ -46,11 +48,10 @@ class Slices:
         return slider.close(closed, last_slice_of(punctuation_us, self._window))
 
     def _unite(self, waiting: list[Chunk]) -> None:
-        """Many small chunks become one."""
-        small = {(chunk.run, chunk.number) for crowd in self._store.crowds() for chunk in crowd}
-        chosen = [chunk for chunk in waiting if (chunk.run, chunk.number) in small]
-        if len(chosen) >= CROWD:
-            self._keep(self._folding.merge(list(self._store.take(chosen))))
+        """Small chunks of sizes of which the store has many become one, whatever their size."""
+        many = {chunk.number for group in small_groups(self._store.chunks) for chunk in group}
+        for group in small_groups((chunk for chunk in waiting if chunk.number in many), attrgetter("run")):
+            self._keep(self._folding.merge(list(self._store.take(group))))
 
     def _keep(self, table: pa.RecordBatch) -> None:
         if table.num_rows:

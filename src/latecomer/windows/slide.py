@@ -227,11 +227,11 @@ class Slider:
         self._without_current(beginning, now)
 
     def _forwards_in(self, grid: Grid, places: Int64s, was: _Front, now: _Front) -> tuple[Int64s, pa.RecordBatch]:
-        current = slices_of(grid.kept) >= now.block * self._block_us
+        current = slices_of(grid.group_columns) >= now.block * self._block_us
         columns = places - places[0] + (places >= was.place)
         if now.place > places[0]:
-            kept, _ = grid.upto(columns[[now.place - 1 - places[0]]], ~current)
-            self._put(BEGINNING, [kept] if kept.num_rows else [])
+            beginnings, _ = grid.upto(columns[[now.place - 1 - places[0]]], ~current)
+            self._put(BEGINNING, [beginnings] if beginnings.num_rows else [])
         rows, which = grid.upto(columns, current & (places >= now.place)[:, None])
         return places[which], rows
 
