@@ -1,7 +1,8 @@
 """Control values as a streaming source of their own, which reads a small file in the checkpoint.
 
 The source's offset carries the values themselves, so they stand in Spark's offset log: a repeated micro-batch sees the
-same ones, whatever the file says by then. A new value makes a micro-batch, also where nothing else has come.
+same ones, whatever the file says by then. What was never set is as the query is started with. A new value makes a
+micro-batch, also where nothing else has come.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Packed rows: what hold gives to unpack, pieces of a lane's output as blobs, and counters.
 
 A packed row is a piece of a lane's output of a stage, or, in the lane `COUNTS_LANE`, the counters of one shard and
-stage for one micro-batch. `views` has a bit for every view of the results that has rows in the piece.
+stage for one micro-batch. `views` has a bit for every view of the results that has rows in the output it is a piece
+of.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
 
 def _refusal(checkpoint: str, difference: tuple[str, object, object], current: Stored) -> StateError:
     place, before, now = difference
-    rule = f"go on with the settings its checkpoint was made with ({place}: {_short(before)})"
+    rule = f"go on with the settings of its checkpoint ({place}: {_short(before)})"
     anew = f"start anew with another checkpoint ({checkpoint} is kept as it is)"
     kind, _, rest = place.partition(".")
     stage, _, name = rest.partition(".")
@@ -93,7 +93,8 @@ def _refusal(checkpoint: str, difference: tuple[str, object, object], current: S
     ]
     if called:
         value = f"{now} us" if isinstance(now, int) else now
-        advice = f"change it with lc.control({checkpoint!r}).set({called[0]}={value!r}), set it back, or {anew}"
+        change = f"lc.control({checkpoint!r}).set({called[0]}={value!r})"
+        advice = f"change it with {change} and start again, set it back, or {anew}"
     else:
         advice = f"set {kind} back, or {anew}"
     return StateError(must("query", rule, _short(now), advice))
