@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ from latecomer_lab.report import Report, Target
 SCHEMA = "ts timestamp, key int, value double"
 START_US = 1_700_000_000_000_000
 WARM_UP = 2
+SMALL_BATCH, SMALL_BATCHES = 2_000, 30
 OURS = {  # what .start sets for flat rows and a local checkpoint
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     FILE_MANAGER: PLAIN_FILES,
@@ -73,7 +74,29 @@ def run(settings: OperatorBench, tell: Callable[[str], None]) -> Report:
                 query.awaitTermination()
                 if number:
                     times.setdefault(name, []).extend(batch_seconds(query)[_skip(name, settings) :])
+        times |= _stage_times(spark, Path(folder), settings, tell)
     return _report(settings, times)
+
+
+def _stage_times(
+    spark: SparkSession, folder: Path, settings: OperatorBench, tell: Callable[[str], None]
+) -> dict[str, list[float]]:
+    """What a stage more costs besides its rows: small micro-batches put in order, and counted by another key or not."""
+    small = replace(settings, rows=SMALL_BATCHES * SMALL_BATCH, batch=SMALL_BATCH)
+    (folder / "small").mkdir()
+    files = write_files(folder / "small", small, shards=2)
+    times: dict[str, list[float]] = {}
+    for number in range(settings.rounds + 1):
+        for name in ("one_stage", "two_stages"):
+            tell(f"round {number} of {settings.rounds}: {name}")
+            sorted_rows = _ours(read_stream(spark, files), 2).reorder("1 second")
+            counted = sorted_rows.by("value").tumbling("1 hour").aggregate(lc.count()).tiers("1 ms")
+            result = counted if name == "two_stages" else sorted_rows
+            query = result.start(**discard(f"{folder}/checkpoint-{number}-{name}"))
+            query.awaitTermination()
+            if number:
+                times.setdefault(name, []).extend(batch_seconds(query)[WARM_UP:])
+    return times
 
 
 def write_files(
@@ -202,7 +225,7 @@ def _report(settings: OperatorBench, times: dict[str, list[float]]) -> Report:
     report = Report("operator", asdict(settings))
     median = {name: statistics.median(values) for name, values in times.items()}
     for name, values in times.items():
-        rate = settings.batch / median[name]
+        rate = (SMALL_BATCH if name.endswith(("_stage", "_stages")) else settings.batch) / median[name]
         spread = f"{min(values):.2f}-{max(values):.2f} s"
         row = {"path": name, "batch_s": round(median[name], 3), "rows_per_s": round(rate), "spread": spread}
         report.results.append(row)
@@ -210,10 +233,12 @@ def _report(settings: OperatorBench, times: dict[str, list[float]]) -> Report:
     tuned = median["light_tuned"] / median["pass_through"]
     rows = median["row_wise"] / median["pass_through"]
     held = median["hold_10"] / median["hold_1"]
+    stage = median["two_stages"] - median["one_stage"]
     report.settings["pass_through_to_light_tuned"] = round(tuned, 3)
     report.targets = [
         Target("pass-through against identity mapInArrow", round(light, 3), 0.4),
         Target("pass-through against row-wise", round(rows, 2), 2.5),
         Target("batch time when holding ten times as much", round(held, 3), 1.3, at_least=False),
+        Target("seconds a micro-batch for a stage more", round(stage, 3), 0.35, at_least=False),
     ]
     return report
