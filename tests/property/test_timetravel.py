@@ -17,7 +17,8 @@ from latecomer.outputs import Lane, Output, Pane
 from latecomer.testing import Run, check_machine, run_machine
 from latecomer.timetravel import CustomHoles, Holes, Period, TimeTravel, Trigger
 from latecomer.windows import Chain, Sum, Window, WindowAggregation
-from tests.naive_timetravel import Event, Given, NaiveTimeTravel
+from tests.naive_holes import Event, Given
+from tests.naive_timetravel import NaiveTimeTravel
 from tests.property.streams import ASKED
 from tests.property.travels import (
     ANYWHERE,
@@ -34,7 +35,7 @@ from tests.property.travels import (
     long_events,
     period,
 )
-from tests.unit.test_naive_timetravel import any_events, as_dict, dense_events, grids, numbered, sorted_run
+from tests.unit.naive_streams import any_events, as_dict, dense_events, grids, numbered, sorted_run
 
 
 class Said(NamedTuple):

@@ -29,8 +29,9 @@ from latecomer.windows import (
     WindowAggregation,
     WindowFunction,
 )
-from tests import naive_timetravel as naive
-from tests.naive_timetravel import Event, NaiveTimeTravel
+from tests import naive_holes as naive
+from tests.naive_holes import Event
+from tests.naive_timetravel import NaiveTimeTravel
 
 EVENTS = pa.schema([(name, pa.int64()) for name in ("id", "ts", "key", "source", "n")])
 RESULTS = pa.schema([(name, pa.int64()) for name in ("window_start", "window_end", "key", "id")])

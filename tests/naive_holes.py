@@ -1,0 +1,183 @@
+"""What the slow twin of time travel is made of: events, results, windows one by one, and holes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from latecomer.events import NEVER_US
+from tests.naive import windows_of
+
+UNKNOWN = -1
+
+
+class Event(NamedTuple):
+    """One event; `n` is its number where events are numbered, `value` what is aggregated instead of its id."""
+
+    ts_us: int
+    key: int
+    tick: int
+    id: int
+    n: int = 0
+    value: int | None = None
+
+
+class Result(NamedTuple):
+    """What an application gives for a key and the start of a window."""
+
+    key: int
+    start_us: int
+    values: tuple[Any, ...]
+
+
+class Given(NamedTuple):
+    """A result that is given (change +1) or void (-1)."""
+
+    key: int
+    start_us: int
+    values: tuple[Any, ...]
+    change: int
+    final: bool
+    replayed: bool
+
+
+Application = Callable[[Sequence[Event]], list[Result]]
+Rows = list[tuple[int, Any]]
+AggregateFunction = tuple[int, int, Callable[[Rows], Any]]
+Trigger = str | Callable[[Event], int | None]
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events by (ts, id)."""
+    return sorted(events, key=lambda event: (event.ts_us, event.id))
+
+
+def windowed(rows: Rows, aggregate: AggregateFunction) -> Rows:
+    """One aggregate: (start, value) of each window that has a row; a value of None is no result."""
+    size_us, advance_us, function = aggregate
+    windows: dict[int, Rows] = {}
+    for row in rows:
+        for start_us in windows_of(row[0], size_us, advance_us):
+            windows.setdefault(start_us, []).append(row)
+    found = [(start_us, function(windows[start_us])) for start_us in sorted(windows)]
+    return [(start_us, value) for start_us, value in found if value is not None]
+
+
+def chain_app(*aggregates: AggregateFunction) -> Application:
+    """Aggregates (size, advance, function of the (ts, value) of a window), each fed with the results of the last."""
+
+    def app(events: Sequence[Event]) -> list[Result]:
+        results = []
+        for key in sorted({event.key for event in events}):
+            mine = [event for event in events if event.key == key]
+            rows: Rows = [(event.ts_us, event.id if event.value is None else event.value) for event in mine]
+            for aggregate in aggregates:
+                rows = windowed(rows, aggregate)
+            results += [Result(key, start_us, (value,)) for start_us, value in rows]
+        return results
+
+    return app
+
+
+@dataclass
+class Hole:
+    """Between two on-time events of a key that follow each other, or before its first one."""
+
+    before: Event | None
+    after: Event
+    missing: int
+    filled: int
+
+    @property
+    def from_us(self) -> int:
+        """Where it begins."""
+        return NEVER_US if self.before is None else self.before.ts_us
+
+    @property
+    def to_us(self) -> int:
+        """Where it ends."""
+        return self.after.ts_us
+
+    @property
+    def full(self) -> bool:
+        """Whether all that is missing has come."""
+        return self.missing != UNKNOWN and self.filled >= self.missing
+
+
+class Holes(ABC):
+    """Where events may be missing. By default both ends of a hole belong to it, and the same event may come twice."""
+
+    @abstractmethod
+    def missing(self, before: Event, after: Event) -> int:
+        """How many events are missing between two that follow each other; -1: nobody knows."""
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        """Whether a late event comes after the key's latest on-time event."""
+        return event.ts_us >= latest.ts_us
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        """Whether a late event may be one of those missing in a hole."""
+        return hole.from_us <= event.ts_us <= hole.to_us
+
+    def touches(self, hole: Hole, start_us: int, end_us: int) -> bool:
+        """Whether a hole has a time in [start, end)."""
+        return hole.from_us < end_us and start_us <= hole.to_us
+
+    def same(self, event: Event, other: Event) -> bool:
+        """Whether a late event has come before."""
+        return False
+
+
+@dataclass(frozen=True)
+class Period(Holes):
+    """Events that come every so often."""
+
+    every_us: int
+
+    def missing(self, before: Event, after: Event) -> int:
+        return max(0, -(-(after.ts_us - before.ts_us) // self.every_us) - 1)
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        return event.ts_us > latest.ts_us
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        return hole.from_us < event.ts_us < hole.to_us
+
+    def touches(self, hole: Hole, start_us: int, end_us: int) -> bool:
+        return max(hole.from_us + 1, start_us) < min(hole.to_us, end_us)
+
+    def same(self, event: Event, other: Event) -> bool:
+        return event.ts_us == other.ts_us
+
+
+@dataclass(frozen=True)
+class Enumerator(Holes):
+    """Events that are numbered; numbers that run against time are refused, as their surroundings are not held."""
+
+    def missing(self, before: Event, after: Event) -> int:
+        return max(UNKNOWN, after.n - before.n - 1)
+
+    def beyond(self, event: Event, latest: Event) -> bool:
+        return (event.ts_us, event.n) > (latest.ts_us, latest.n)
+
+    def inside(self, event: Event, hole: Hole) -> bool:
+        if not super().inside(event, hole):
+            return False
+        if hole.before is None:
+            return event.n < hole.after.n
+        return hole.before.n < event.n < hole.after.n or hole.after.n <= hole.before.n
+
+    def same(self, event: Event, other: Event) -> bool:
+        return (event.ts_us, event.n) == (other.ts_us, other.n)
+
+
+@dataclass(frozen=True)
+class Anywhere(Holes):
+    """A user's function says how many are missing; without one, any number between any two."""
+
+    function: Callable[[Event, Event], int] = lambda before, after: UNKNOWN
+
+    def missing(self, before: Event, after: Event) -> int:
+        return self.function(before, after)
