@@ -3,7 +3,7 @@
 The general way to make a sorting algorithm incremental (Impatience paper, section VI-B): new events wait unsorted; a
 punctuation sorts them, merges them into the sorted buffer and gives the head of the result. The sorted buffer has two
 sides: a merge reads one and writes the other, and what is due goes straight to the output, so that each event is
-written once per merge. `settle_from_end` is what the paper does not do: it merges in place, backwards, and stops once
+written once per merge. `take_in_from_end` is what the paper does not do: it merges in place, backwards, and stops once
 the new events are placed, so that it reads no more of the buffer than they overtake.
 
 Packed keys: (time - earliest time) << bits | position. They are unique, so that any sorting algorithm gives the
@@ -159,22 +159,24 @@ def _with_output_room(out: Events, filled: int, more: int) -> Events:
 
 
 @kernel
-def settle(sides: Sides, block: Block, punctuation_us: int, out: Events, filled: int) -> tuple[Events, int]:
+def take_in(sides: Sides, block: Block, punctuation_us: int, out: Events, filled: int) -> tuple[Events, int]:
     """Merge a block into the buffer; what is due goes to the output, which grows where it must."""
     side, held = sides.state[SIDE], sides.state[HELD]
     source, target = (sides.second, sides.first) if side else (sides.first, sides.second)
-    kept, new = first_after(source.ts_us[:held], punctuation_us), first_after(block.ts_us, punctuation_us)
-    due, rest = kept + new, held - kept + len(block.ts_us) - new
+    due_old, new = first_after(source.ts_us[:held], punctuation_us), first_after(block.ts_us, punctuation_us)
+    due, rest = due_old + new, held - due_old + len(block.ts_us) - new
     out = _with_output_room(out, filled, due)
-    _merge(source, 0, kept, block, 0, new, out, filled)
-    _merge(source, kept, held, block, new, len(block.ts_us), target, 0)
+    _merge(source, (0, due_old), block, (0, new), out, filled)
+    _merge(source, (due_old, held), block, (new, len(block.ts_us)), target, 0)
     sides.state[SIDE], sides.state[HELD] = 1 - side, rest
     return out, filled + due
 
 
 @kernel
-def _merge(old: Events, i: int, old_stop: int, block: Block, j: int, stop: int, target: Events, k: int) -> None:
+def _merge(old: Events, old_span: tuple[int, int], block: Block, span: tuple[int, int], target: Events, k: int) -> None:
     """Merge a stretch of the buffer and one of the block; where times are equal the buffer's came first."""
+    i, old_stop = old_span
+    j, stop = span
     while i < old_stop and j < stop:
         if block.ts_us[j] < old.ts_us[i]:
             target.ts_us[k], target.payload[k] = block.ts_us[j], block.payload[block.order[j]]
@@ -192,21 +194,21 @@ def _merge(old: Events, i: int, old_stop: int, block: Block, j: int, stop: int, 
 
 
 @kernel
-def settle_from_end(sides: Sides, block: Block, punctuation_us: int, out: Events, filled: int) -> tuple[Events, int]:
-    """As `settle`, on one side and in place."""
+def take_in_from_end(sides: Sides, block: Block, punctuation_us: int, out: Events, filled: int) -> tuple[Events, int]:
+    """As `take_in`, on one side and in place."""
     start, held, buffer = sides.state[START], sides.state[HELD], sides.first
-    kept = first_after(buffer.ts_us[start : start + held], punctuation_us)
+    due_old = first_after(buffer.ts_us[start : start + held], punctuation_us)
     new = first_after(block.ts_us, punctuation_us)
-    out = _with_output_room(out, filled, kept + new)
-    _merge(buffer, start, start + kept, block, 0, new, out, filled)
-    start, held, more = start + kept, held - kept, len(block.ts_us) - new
+    out = _with_output_room(out, filled, due_old + new)
+    _merge(buffer, (start, start + due_old), block, (0, new), out, filled)
+    start, held, more = start + due_old, held - due_old, len(block.ts_us) - new
     if start + held + more > len(buffer.ts_us):
         for i in range(held):
             buffer.ts_us[i], buffer.payload[i] = buffer.ts_us[start + i], buffer.payload[start + i]
         start = 0
     _insert_from_end(buffer, start, start + held, block, new)
     sides.state[START], sides.state[HELD] = start, held + more
-    return out, filled + kept + new
+    return out, filled + due_old + new
 
 
 @kernel

@@ -24,8 +24,8 @@ from latecomer_lab.sorting.buffers import (
     nothing,
     pack,
     pack_into,
-    settle,
-    settle_from_end,
+    take_in,
+    take_in_from_end,
     unpack_into,
     with_room,
 )
@@ -66,7 +66,7 @@ class Buffered(ABC):
         self._latency_us = latency_us
         self._every = every
         self._from_end = from_end
-        self._settle = settle_from_end if from_end else settle
+        self._take_in = take_in_from_end if from_end else take_in
         self._waiting: Events | None = None
         self._sides: Sides | None = None
 
@@ -78,7 +78,7 @@ class Buffered(ABC):
         whole = len(came.ts_us) // self._every * self._every
         self._waiting = Events(came.ts_us[whole:], came.payload[whole:])
         self._sides = with_room(self._sides or new_sides(payload.dtype), whole)
-        return self._settle_all(self._sides, Events(came.ts_us[:whole], came.payload[:whole]))
+        return self._take_in_all(self._sides, Events(came.ts_us[:whole], came.payload[:whole]))
 
     def finish(self) -> Events:
         """All that is left."""
@@ -86,14 +86,14 @@ class Buffered(ABC):
         assert self._waiting is not None
         sides, last = with_room(self._sides, len(self._waiting.ts_us)), self._waiting
         block = Block(*self._sorted(last.ts_us), last.payload)
-        return trimmed(self._settle(sides, block, FOREVER_US, nothing(last.payload.dtype), 0))
+        return trimmed(self._take_in(sides, block, FOREVER_US, nothing(last.payload.dtype), 0))
 
     @abstractmethod
     def _sorted(self, ts_us: Int64s) -> tuple[Int64s, Int64s]:
         """Times in order, and where each stood."""
 
     @abstractmethod
-    def _settle_all(self, sides: Sides, came: Events) -> Events:
+    def _take_in_all(self, sides: Sides, came: Events) -> Events:
         """Sort and merge whole blocks; what left."""
 
 
@@ -107,9 +107,9 @@ class Compiled(Buffered):
     def _sorted(self, ts_us: Int64s) -> tuple[Int64s, Int64s]:
         return sort_packed(ts_us, self._which)
 
-    def _settle_all(self, sides: Sides, came: Events) -> Events:
+    def _take_in_all(self, sides: Sides, came: Events) -> Events:
         each = (self._every, self._latency_us)
-        return trimmed(_settle_all(sides, came, each, self._which, self._from_end))
+        return trimmed(_take_in_all(sides, came, each, self._which, self._from_end))
 
 
 class Called(Buffered):
@@ -122,13 +122,13 @@ class Called(Buffered):
     def _sorted(self, ts_us: Int64s) -> tuple[Int64s, Int64s]:
         return self._sort(ts_us)
 
-    def _settle_all(self, sides: Sides, came: Events) -> Events:
+    def _take_in_all(self, sides: Sides, came: Events) -> Events:
         out, filled = nothing(came.payload.dtype), 0
         for start in range(0, len(came.ts_us), self._every):
             stop = start + self._every
             block = Block(*self._sort(came.ts_us[start:stop]), came.payload[start:stop])
             sides.state[MARK] = max(sides.state[MARK], block.ts_us[-1])
-            out, filled = self._settle(sides, block, sides.state[MARK] - self._latency_us, out, filled)
+            out, filled = self._take_in(sides, block, sides.state[MARK] - self._latency_us, out, filled)
         return trimmed((out, filled))
 
 
@@ -164,7 +164,7 @@ def sort_keys(keys: Int64s, which: int) -> None:
 
 
 @kernel
-def _settle_all(sides: Sides, came: Events, each: tuple[int, int], which: int, from_end: bool) -> tuple[Events, int]:
+def _take_in_all(sides: Sides, came: Events, each: tuple[int, int], which: int, from_end: bool) -> tuple[Events, int]:
     """Sort and merge block after block, each of so many events and with this latency; what left, and how much."""
     every, latency_us = each
     out, filled = Events(np.empty(every, np.int64), np.empty(every, came.payload.dtype)), 0
@@ -180,7 +180,7 @@ def _settle_all(sides: Sides, came: Events, each: tuple[int, int], which: int, f
         block = Block(ts_us, keys, came.payload[start : start + every])
         punctuation_us = sides.state[MARK] - latency_us
         if from_end:
-            out, filled = settle_from_end(sides, block, punctuation_us, out, filled)
+            out, filled = take_in_from_end(sides, block, punctuation_us, out, filled)
         else:
-            out, filled = settle(sides, block, punctuation_us, out, filled)
+            out, filled = take_in(sides, block, punctuation_us, out, filled)
     return out, filled
