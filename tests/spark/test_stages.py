@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latecomer.basic import PassThrough
 from latecomer.contract import Settings
 from latecomer.errors import InputError, LatecomerError
+from latecomer.events import EVENT_CHANGE_FIELD
 from latecomer.outputs import Lane
 from latecomer.reorder import Reorder
+from latecomer.spark.declare import Further
 from latecomer.spark.frames import Kind, read_frames
+from latecomer.spark.planner import further_stage
 from latecomer.tiers import Tiers
 from latecomer.windows import Count, Sum, Window
 from tests.spark.simulated import SimulatedQuery, batch_of, counts, lane_rows, split_at, ticks_of, two_stages
@@ -112,6 +117,19 @@ def test_a_frame_that_is_missing_is_an_error() -> None:
 def test_results_that_change_are_refused_by_a_further_stage(first: Settings, text: str) -> None:
     with pytest.raises(InputError, match=text):
         two_stages(first, windows(), ())
+
+
+def test_a_further_stage_knows_no_sources_and_takes_no_retractions() -> None:
+    @dataclass(frozen=True)
+    class PerSource(Reorder):
+        per_source: ClassVar[bool] = True
+
+    with pytest.raises(InputError, match="stage reorder must know every source by itself; got 'a further stage'"):
+        two_stages(PassThrough(), PerSource("1 us"), ())
+    (first, _) = two_stages(PassThrough(), PassThrough(), ())
+    changing = replace(first, columns=first.columns.append(EVENT_CHANGE_FIELD))
+    with pytest.raises(InputError, match="reorder must be fed events only; got 'the retractions of pass_through'"):
+        further_stage(Further(cast(Any, None), (changing,), ()), Reorder("1 us"))
 
 
 def test_windows_of_windows() -> None:

@@ -172,6 +172,9 @@ def further_stage(asked: Further, settings: Settings) -> Stage:
     if before.changes:
         _check_takes_changes(settings, f"the retractions of {before.name}")
         columns = columns.append(EVENT_CHANGE_FIELD)
+    if settings.per_source:
+        advice = "make it the first stage"
+        raise InputError(must(f"stage {settings.name}", "know every source by itself", "a further stage", advice))
     time = before.gives.time
     if before.settings.onward is Onward.NO or time is None or time not in own.names:
         rule = "give results that do not change, with their time, where a further stage takes them"
