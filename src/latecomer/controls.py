@@ -33,13 +33,19 @@ class Control(NamedTuple):
     """A setting that a strategy lets its users change while it runs.
 
     stored: its name in headers and in what `Settings.describe` says. read: from what the user writes to what is stored.
-    does: what it means, in half a sentence. tried: values that `check_machine` tries.
+    does: what it means, in half a sentence. tried: values that `check_machine` tries. fixed: stored values that a query
+    must begin with, since they change its columns: it can change neither to nor from them.
     """
 
     stored: str
     read: Callable[[Any], int | str]
     does: str
     tried: tuple[Any, ...] = ()
+    fixed: tuple[int | str, ...] = ()
+
+    def can_change(self, before: object, after: object) -> bool:
+        """Whether a query that runs can change from one stored value to another."""
+        return before not in self.fixed and after not in self.fixed
 
 
 def stage_control(stage: int, name: str) -> str:

@@ -66,7 +66,8 @@ class Explained:
     """What `explain` says of a strategy: a heading and lines.
 
     place: what stands before and after it ("the sort", "it"). saves: whether steps before it save work, which is shown.
-    own_windows: the windows asked for are its own, not a step before it.
+    own_windows: the windows asked for are its own, not a step before it. held_in: the counter of what rows are held in,
+    and what that is called.
     """
 
     heading: str
@@ -74,6 +75,7 @@ class Explained:
     place: str = "it"
     saves: bool = False
     own_windows: bool = False
+    held_in: tuple[str, str] | None = None
 
 
 Keep = Callable[[pa.RecordBatch], Bools]

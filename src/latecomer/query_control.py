@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -36,18 +37,23 @@ class _Controllable(NamedTuple):
 def read_values(path: str) -> tuple[int, Values]:
     """The version and the control values that a file has; none where there is no such file."""
     try:
-        found = json.loads(_read(path))
-    except (OSError, pa.ArrowException, ValueError):
+        data = _read(path)
+    except FileNotFoundError:
         return 0, {}
-    return int(found["version"]), found["values"]
+    try:
+        found = json.loads(data)
+        return int(found["version"]), dict(found["values"])
+    except (ValueError, TypeError, KeyError) as error:
+        advice = "delete it and set the values again"
+        raise StateError(must("control file", "be what latecomer wrote", path, advice)) from error
 
 
 def write_values(path: str, values: Values) -> None:
     """Write control values as one file, which is there as a whole or not at all."""
     system, place = _opened(path)
-    version, _ = read_values(path)
+    version = time.time_ns() // 1_000  # later than any that the query has seen, also if the file was lost
     with system.open_output_stream(place + ".new") as stream:
-        stream.write(json.dumps({"version": version + 1, "values": values}).encode())
+        stream.write(json.dumps({"version": version, "values": values}).encode())
     system.move(place + ".new", place)
 
 
@@ -70,7 +76,11 @@ class Controlled:
         _, written = read_values(self._file)
         for name, value in values.items():
             found = self._find(name)
-            written[found.header] = found.control.read(value)
+            stored, now = self._stages[found.stage][found.control.stored], found.control.read(value)
+            if not found.control.can_change(stored, now):
+                rule = f"stay as the query began with it ({stored!r}), since it changes the columns"
+                raise InputError(must(name, rule, value, "start anew with another checkpoint"))
+            written[found.header] = now
         write_values(self._file, written)
 
     def values(self) -> dict[str, int | str]:
@@ -89,16 +99,16 @@ class Controlled:
             raise InputError(must("control", f"name a setting that can change ({self._known()})", name, "choose one"))
         if len(found) > 1:
             stages = ", ".join(each.stage for each in found)
-            advice = f"e.g. lc.control(checkpoint, stage={found[0].stage!r})"
+            advice = f"e.g. stage={found[0].stage!r}, on the command line --stage {found[0].stage}"
             raise InputError(must(f"control of {name}", f"name a stage ({stages})", None, advice))
         return found[0]
 
     def _controllable(self) -> Iterator[_Controllable]:
-        for number, (stage, stored) in enumerate(self._stages.items()):
+        for stage, stored in self._stages.items():
             settings = VERBS.get(stored["strategy"])
             if settings is not None and self._stage in (None, stage):
                 for control in settings.controls.values():
-                    yield _Controllable(stage, stage_control(number, control.stored), control)
+                    yield _Controllable(stage, stage_control(stored["number"], control.stored), control)
 
     def _known(self) -> str:
         known = [f"{_name_of(each)}: {each.control.does}" for each in self._controllable()]
@@ -123,10 +133,10 @@ def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
         files = [each.path for each in system.get_file_info(fs.FileSelector(place)) if each.size]
         text = next(_read(path, system) for path in sorted(files) if os.path.basename(path).startswith("part-"))
         stages: dict[str, dict[str, Any]] = json.loads(text)["stages"]
+        return dict(sorted(stages.items(), key=lambda stage: stage[1]["number"]))
     except (OSError, pa.ArrowException, StopIteration, ValueError, KeyError):
         advice = "give the folder that .start(checkpoint=...) was given, on a file system that pyarrow knows"
         raise StateError(must("checkpoint", "be that of a query of this version", checkpoint, advice)) from None
-    return stages
 
 
 def _read(path: str, system: fs.FileSystem | None = None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,12 @@ def test_what_cannot_be_changed_is_refused(spark: SparkSession, tmp_path: Path) 
     assert control.values() == {"reorder.latency_us": 1_000_000, "reorder.late": "side"}
     with pytest.raises(lc.InputError, match=r"control must name a setting that can change \(latency: how long to wait"):
         control.set(shards=3)
-    with pytest.raises(lc.InputError, match="late must keep the columns of a query that has run; got 'adjust'"):
+    with pytest.raises(lc.InputError, match=r"late must stay as the query began with it \('side'\).*; got 'adjust'"):
         control.set(late="adjust")
+    with pytest.raises(
+        lc.StateError, match=r"stages\.reorder\.late: side.*; got 'adjust'; set stages back, or start anew"
+    ):
+        start(spark, tmp_path, "1 second", late="adjust")
     with pytest.raises(lc.InputError, match="latency must be a duration with a unit"):
         control.set(latency="soon")
     with pytest.raises(lc.InputError, match="set must be given a setting"):
@@ -90,3 +95,64 @@ def test_what_cannot_be_changed_is_refused(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(lc.InputError, match="stage must be one of reorder; got 'tiers'"):
         lc.control(tmp_path / "checkpoint", stage="tiers")
     assert control.values() == {"reorder.latency_us": 1_000_000, "reorder.late": "side"}
+
+
+@pytest.mark.parametrize(("first", "then"), [("2 seconds", "10 minutes"), ("10 minutes", "2 seconds")])
+def test_a_latency_set_while_the_query_is_down_is_the_same_whatever_it_is_started_with(
+    spark: SparkSession, tmp_path: Path, first: str, then: str
+) -> None:
+    events, found = make_events(3_000, seed=9), []
+    for name, latency in (("old", first), ("new", then)):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_in_parts(events.slice(0, 1_500), folder / "in", 2)
+        query = start(spark, folder, first)
+        before = counters(query)
+        query.stop()
+        lc.control(folder / "checkpoint").set(latency=then)
+        write_in_parts(events.slice(1_500), folder / "in", 2, first=2)
+        query = start(spark, folder, latency)
+        batches = [*before, *counters(query)]
+        query.stop()
+        assert all(a["punctuation_us"] <= b["punctuation_us"] for a, b in pairwise(batches))
+        lanes = [spark.read.parquet(str(folder / "out" / lane)).select("id").collect() for lane in ("results", "late")]
+        found.append([sorted(row["id"] for row in rows) for rows in lanes])
+    assert found[0] == found[1]
+
+
+def test_values_are_found_again_when_the_control_file_was_lost(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(400, seed=2), tmp_path / "in", 2)
+    query = start(spark, tmp_path, "1 hour")
+    try:
+        lc.control(tmp_path / "checkpoint").set(latency="2 hours")
+        counters(query)
+        file = tmp_path / "checkpoint" / "latecomer-control.json"
+        file.write_text("[]")
+        assert counters(query)[-1]["held"] == 400  # what cannot be read changes nothing
+        with pytest.raises(lc.StateError, match="control file must be what latecomer wrote"):
+            lc.control(tmp_path / "checkpoint").set(latency="1 second")
+        file.unlink()
+        lc.control(tmp_path / "checkpoint").set(latency="1 second")
+        assert counters(query)[-1]["held"] < 400
+    finally:
+        query.stop()
+
+
+def test_control_finds_its_stage_whatever_the_stages_are_called(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(1_000, seed=3), tmp_path / "in", 1)
+    df = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    events = lc.disordered(df, time="ts", key="key", arrival="arrival", shards=2)
+    windows = events.tumbling("100 ms").aggregate(lc.count()).tiers("1 second")
+    checkpoint = tmp_path / "checkpoint"
+    query = windows.by("key").reorder("1 hour").start(str(tmp_path / "out"), checkpoint=str(checkpoint), every="100 ms")
+    try:
+        held = counters(query)[-1]["reorder.held"]
+        assert held > 0
+        assert lc.control(checkpoint).values() == {"reorder.latency_us": 3_600_000_000, "reorder.late": "side"}
+        lc.control(checkpoint).set(latency="200 ms")
+        assert counters(query)[-1]["reorder.held"] < held
+    finally:
+        query.stop()
+    advice = r"lc\.control\('.*', stage='reorder'\)\.set\(latency='1000000 us'\)"
+    with pytest.raises(lc.StateError, match=advice):
+        windows.by("key").reorder("1 second").start(str(tmp_path / "out"), checkpoint=str(checkpoint))

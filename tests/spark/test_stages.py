@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -11,15 +12,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+import latecomer as lc
 from latecomer.basic import PassThrough
 from latecomer.contract import Settings
 from latecomer.errors import InputError, LatecomerError
 from latecomer.events import EVENT_CHANGE_FIELD
+from latecomer.gives import Tally
 from latecomer.outputs import Lane
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Further
 from latecomer.spark.frames import Kind, read_frames
+from latecomer.spark.packed import check_counters
 from latecomer.spark.planner import further_stage
 from latecomer.tiers import Tiers
 from latecomer.windows import Count, Sum, Window
@@ -143,3 +148,37 @@ def test_windows_of_windows() -> None:
     found = {row["window_start"]: row["sum_count"] for row in lane_rows(packed, Lane.RESULTS)}
     assert found == {0: 20, 20: 20, 40: 20, 60: 20}
     assert pa.types.is_int64(stages[1].gives.columns.field("window_start").type)
+
+
+def test_names_that_stages_need_are_refused(spark: SparkSession) -> None:
+    df = spark.range(3).selectExpr("id AS ts", "id % 2 AS key", "'x' AS Stage", "map('a', id) AS m")
+    result = lc.disordered(df, time="ts", key="key", shards=1).reorder("1 s")
+    with pytest.raises(InputError, match="columns of several stages must not be named stage; got 'Stage'"):
+        result.by("key").pass_through()
+    with pytest.raises(InputError, match="have a hash, which maps and variants lack"):
+        result.by("m")
+    windows = lc.disordered(df, time="ts", key="key", shards=1).tumbling("1 s").aggregate(lc.count()).tiers("1 s")
+    with pytest.raises(InputError, match="by must name a column; got 'pane'; the columns are window_start"):
+        windows.by("pane")
+
+
+def test_a_batch_of_retractions_alone_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {"results": [], "changes": []}
+    rows = spark.createDataFrame([(1, -1), (2, 0), (3, None)], "ts bigint, op int")
+    result = lc.disordered(rows, time="ts", change="op", shards=1).pass_through()
+
+    def sink(name: str) -> Any:
+        return lambda df, batch: seen[name].extend((row["ts"], row["change"]) for row in df.collect())
+
+    sinks = {"results": sink("results"), "changes": sink("changes"), "late": lc.Discard(), "quarantine": lc.Discard()}
+    counted = result.write(sinks=sinks)
+    assert seen == {"results": [(1, -1)], "changes": [(1, -1)]}
+    assert (counted["quarantined"], counted["given"], counted["accepted"]) == (2, 0, 1)
+    with pytest.raises(InputError, match=r"reorder must be fed events only; got .change='op'.*pass_through"):
+        lc.disordered(rows, time="ts", change="op", shards=1).reorder("1 s")
+
+
+@pytest.mark.parametrize("name", ["held", "n", "views", "stage", "a b"])
+def test_counters_of_a_strategy_have_names_of_their_own(name: str) -> None:
+    with pytest.raises(InputError, match="counters of a strategy must have names of their own"):
+        check_counters({name: Tally.SUM})

@@ -45,11 +45,7 @@ def _read_latency(value: Duration) -> int:
 
 
 def _read_policy(value: str) -> str:
-    policy = as_policy(value)
-    if policy is Late.ADJUST:
-        advice = "choose 'side', 'drop' or 'raise'; 'adjust' adds a column, so it needs a new checkpoint"
-        raise InputError(must("late", "keep the columns of a query that has run", value, advice))
-    return str(policy)
+    return str(as_policy(value))
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,9 @@ class Reorder(Settings):
     verb: ClassVar[Verb | None] = Verb("reorder(latency=...)", "wait, then give rows in event-time order", orders=True)
     controls: ClassVar[Mapping[str, Control]] = {
         "latency": Control(LATENCY, _read_latency, "how long to wait: longer from now on, shorter at once", _TRIED),
-        "late": Control(LATE, _read_policy, "what becomes of later rows: 'side', 'drop' or 'raise'", ("side",)),
+        "late": Control(
+            LATE, _read_policy, "what becomes of later rows: 'side', 'drop' or 'raise'", ("side",), ("adjust",)
+        ),
     }
 
     def __post_init__(self) -> None:
@@ -105,7 +103,7 @@ class Reorder(Settings):
             own.append(pa.field(ADJUSTED, pa.int64()))
         return Gives(
             pa.schema(own),
-            Explained("the sort", tuple(self._lines()), place="the sort", saves=True),
+            Explained("the sort", tuple(self._lines()), "the sort", saves=True, held_in=("runs", "sorted run")),
             time=layout.time,
             counters={"runs": Tally.LEVEL},
             in_one_order=self.total,
@@ -159,8 +157,8 @@ class _Reorder(Machine):
             yield from self._refuse(batch, too_late, punctuation_us, timeline)
             batch = batch.filter(~too_late)
         yield from self._release(batch.sorted(), settings.ready(int(punctuations_us[-1])))
-        if timeline.controlled(LATENCY):
-            self.store.notes[_PASSED] = int(punctuations_us[-1])
+        self.store.notes[_PASSED] = int(punctuations_us[-1])
+        self.store.notes[LATENCY] = int(self._latencies(timeline)[-1])
         check_held(self.held, settings.max_held)
 
     def finish(self) -> Iterator[Output]:
@@ -175,12 +173,13 @@ class _Reorder(Machine):
 
     def _punctuations(self, timeline: Timeline) -> Int64s:
         """The punctuation after each tick: it never goes back, also where the latency becomes longer."""
-        settings = self._settings
-        if not timeline.controlled(LATENCY):
-            return timeline.punctuations(settings.latency_us)
-        wanted_us = timeline.punctuations(timeline.numbers(LATENCY, settings.latency_us))
+        wanted_us = timeline.punctuations(self._latencies(timeline))
         passed_us = self.store.notes.get(_PASSED, NEVER_US)
         return np.maximum(np.maximum.accumulate(wanted_us), passed_us)
+
+    def _latencies(self, timeline: Timeline) -> Int64s:
+        """The latency in force after each tick: what was in force before, whatever the query is started with now."""
+        return timeline.numbers(LATENCY, self.store.notes.get(LATENCY, self._settings.latency_us))
 
     def _refuse(
         self, batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline: Timeline

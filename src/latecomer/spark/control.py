@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
+from latecomer.errors import LatecomerError
 from latecomer.query_control import Values, read_values
 from latecomer.spark.pack import VALUE
 
@@ -52,9 +53,16 @@ class _ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         version, values = read_values(self._file)
         return {"version": version, "values": values}
 
+    def _or_as_before(self, before: dict[str, Any]) -> dict[str, Any]:
+        """What the file says, or what was known before where it cannot be read now: that must not stop the query."""
+        try:
+            return self._now()
+        except (OSError, LatecomerError):
+            return before
+
     def prepareForTriggerAvailableNow(self) -> None:
         """Spark's call: values that are written later wait for the next query."""
-        self._last = self._now()
+        self._last = self._or_as_before(self.initialOffset())
 
     def initialOffset(self) -> dict[str, Any]:
         """Spark's call."""
@@ -62,7 +70,7 @@ class _ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Spark's call."""
-        now = self._now()
+        now = self._or_as_before(start)
         return now if now["version"] > start["version"] else start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

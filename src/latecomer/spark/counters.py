@@ -105,7 +105,7 @@ def total(batches: Sequence[Mapping[str, int]], tallies: Mapping[str, Tally] | N
 
     tallies: how each is put together, where strategies have counters of their own.
     """
-    known = {**counters_of({"runs": Tally.LEVEL}), **(tallies or {})}
+    known = {**counters_of({}), **(tallies or {})}
     if not batches:
         return dict.fromkeys(known, 0)
     found = {}

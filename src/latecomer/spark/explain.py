@@ -61,7 +61,7 @@ def result_text(stories: Sequence[Story], measured: Mapping[str, int] | None = N
         own = _of_stage(measured, story.name) if several else measured
         if several:
             lines.append(f"stage {number + 1}: {story.name}")
-        lines += _stage_lines(story, own, last=number + 1 == len(stories))
+        lines += _stage_lines(story, own, first=number == 0, last=number + 1 == len(stories))
     return "\n".join(lines)
 
 
@@ -71,13 +71,13 @@ def _of_stage(measured: Mapping[str, int] | None, stage: str) -> dict[str, int] 
     return found or None
 
 
-def _stage_lines(story: Story, measured: Mapping[str, int] | None, *, last: bool) -> list[str]:
+def _stage_lines(story: Story, measured: Mapping[str, int] | None, *, first: bool, last: bool) -> list[str]:
     said = story.gives.explained
     steps = [step for step in story.steps if step.word not in WINDOWS or not said.own_windows]
     own = [line._replace(effect=line.effect.replace("{time}", story.time)) for line in said.lines]
     lines = _section(f"before {said.place}", steps) + _section(said.heading, own)
     lines += [f"after {said.place}", *_lanes(story.gives, measured, last=last)]
-    if said.saves:
+    if said.saves and first:
         lines += _section("saved", _saved(story, measured))
     return lines
 
@@ -115,8 +115,9 @@ def _saved(story: Story, measured: Mapping[str, int] | None) -> Iterator[Line]:
     facts = [*_rows(story, measured), *_columns(story, measured)]
     yield from facts or [Line("nothing", f"{STEPS[0]}, {STEPS[1]} or {STEPS[3]} before the sort make it cheaper")]
     if measured is not None:
-        runs = f" in {_counted(measured['runs'], 'sorted run')}" if measured.get("runs") else ""
-        yield Line("sorted", f"{_counted(measured['accepted'], 'row')}; {measured['held']:,} held now{runs}")
+        counter, what = story.gives.explained.held_in or ("", "")
+        held_in = f" in {_counted(measured[counter], what)}" if measured.get(counter) else ""
+        yield Line("sorted", f"{_counted(measured['accepted'], 'row')}; {measured['held']:,} held now{held_in}")
 
 
 def _counted(count: int, what: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from latecomer.errors import InputError, must
@@ -75,6 +76,11 @@ def lane_of(name: str) -> str:
     return name if name in LANES else RESULTS
 
 
+def rows_in(lane: str) -> Column:
+    """How many rows a lane has, retractions included, of packed rows."""
+    return F.expr(f"coalesce(sum(if(lane = {int(LANES[lane])}, n, 0L)), 0L) AS `rows in {lane}`")
+
+
 def _typed(rows: DataFrame, plan: UnpackPlan, schema: T.StructType) -> DataFrame:
     return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), schema)
 
@@ -85,8 +91,9 @@ def _together(inputs: Mapping[str, T.StructType]) -> T.StructType:
     for stage, schema in inputs.items():
         for field in schema.fields:
             known = fields.setdefault(field.name.lower(), field)
-            if known.dataType != field.dataType:
-                got = f"{known.dataType.simpleString()} and {field.dataType.simpleString()} (stage {stage})"
+            if (known.name, known.dataType) != (field.name, field.dataType):
+                first, second = (f"{each.name} {each.dataType.simpleString()}" for each in (known, field))
                 advice = "give the later one another name: .alias(...)"
-                raise InputError(must(f"column '{field.name}' of several stages", "have one type", got, advice))
+                rule, got = "have one name and type", f"{first} and {second} (stage {stage})"
+                raise InputError(must(f"column '{field.name}' of several stages", rule, got, advice))
     return T.StructType(list(fields.values()))

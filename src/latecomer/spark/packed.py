@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from latecomer.codec import cuts, rows_to_bytes
+from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, users_columns
 from latecomer.gives import Tally, View
 from latecomer.outputs import Lane, Output
@@ -43,6 +44,15 @@ def counters_of(own: Mapping[str, Tally]) -> dict[str, Tally]:
     }
 
 
+def check_counters(own: Mapping[str, Tally]) -> None:
+    """Refuse counters of a strategy that have the names of others."""
+    taken = {*counters_of({}), *(column.split()[0] for column in packed_schema({}, framed=True).split(", ") if column)}
+    for name in own:
+        if name.lower() in taken or not name.isidentifier():
+            rule = "have names of their own, of letters, digits and underscores"
+            raise InputError(must("counters of a strategy", rule, name, "call it otherwise"))
+
+
 def nothing_counted(tally: Tally) -> int:
     """What a counter has where nothing was counted."""
     return {Tally.LARGEST: NEVER_US, Tally.LEAST: FOREVER_US}.get(tally, 0)
@@ -50,7 +60,7 @@ def nothing_counted(tally: Tally) -> int:
 
 def packed_schema(counters: Mapping[str, Tally], *, framed: bool = False) -> str:
     """The columns of packed rows; `framed` where they go to a further stage."""
-    columns = "stage int, lane int, views bigint, " + ", ".join(f"{name} bigint" for name in counters)
+    columns = ", ".join(["stage int, lane int, views bigint", *(f"{name} bigint" for name in counters)])
     return f"{FRAME_SCHEMA}, {columns}" if framed else f"n bigint, blob binary, {columns}"
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.contract import Settings
+from latecomer.contract import VERBS, Settings
 from latecomer.errors import InputError, must
 from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
 from latecomer.gives import Onward
@@ -25,12 +25,13 @@ from latecomer.spark.hold import HoldPlan
 from latecomer.spark.lanes import Lanes
 from latecomer.spark.onward import NextStage
 from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP, PackPlan, packer
-from latecomer.spark.packed import packed_schema
+from latecomer.spark.packed import check_counters, packed_schema
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import arrow_schema, check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
+from latecomer.spark.unpack import STAGE
 from latecomer.windows import WINDOW_START
 
 
@@ -159,6 +160,7 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
     if gives.moves_times:
         _check_moved(declared)
     check_columns(spark_schema(gives.columns.remove_metadata()), ours=True)
+    check_counters(gives.counters)
     return Stage(settings.name, settings, layout, columns, user, gives, declared.steps)
 
 
@@ -178,11 +180,14 @@ def further_stage(asked: Further, settings: Settings) -> Stage:
     time = before.gives.time
     if before.settings.onward is Onward.NO or time is None or time not in own.names:
         rule = "give results that do not change, with their time, where a further stage takes them"
+        got = "results that may change" if before.settings.onward is Onward.NO else "results without their time"
         advice = "choose one latency, or keep the time among the columns; or write it and start a second query"
-        raise InputError(must(f"stage {before.name}", rule, "others", advice))
+        raise InputError(must(f"stage {before.name}", rule, got, advice))
+    _check_no_stage_column([*asked.stages[0].user.names, *own.names])
     layout = Layout(time, asked.key)
     gives = settings.gives(columns, layout)
     check_columns(spark_schema(gives.columns), ours=True)
+    check_counters(gives.counters)
     names = [stage.name for stage in asked.stages]
     name = settings.name if settings.name not in names else f"{settings.name}_{len(names) + 1}"
     return Stage(name, settings, layout, columns, user, gives, asked.steps)
@@ -193,9 +198,18 @@ def _next_stage(stage: Stage, keys: tuple[int, ...]) -> NextStage:
     return NextStage(keys, tuple(stage.user.names), stage.layout.time, stage.layout.key, together)
 
 
+def _check_no_stage_column(names: list[str]) -> None:
+    """Lanes of several stages have a column of that name."""
+    for name in names:
+        if name.lower() == STAGE:
+            advice = "the lane `late` of several stages has a column of that name: rename yours before"
+            raise InputError(must("columns of several stages", f"not be named {STAGE}", name, advice))
+
+
 def _check_takes_changes(settings: Settings, got: str) -> None:
     if not settings.takes_changes:
-        advice = "use a strategy that takes retractions, such as pass_through, or leave them out"
+        takers = ", ".join(each.name for each in VERBS.values() if each.takes_changes)
+        advice = f"use a strategy that takes retractions ({takers}), or leave them out"
         raise InputError(must(settings.name, "be fed events only", got, advice))
 
 
@@ -297,9 +311,8 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "tick_us": timing.tick_us,
         "heartbeat_us": timing.heartbeat_us,
         "idle_after_us": timing.idle_after_us,
-        "stages": {stage.name: {**_further_key(stage, stages), **stage.settings.describe()} for stage in stages},
+        "stages": {
+            stage.name: {"number": number, "key": list(stage.layout.key), **stage.settings.describe()}
+            for number, stage in enumerate(stages)
+        },
     }
-
-
-def _further_key(stage: Stage, stages: tuple[Stage, ...]) -> dict[str, list[str]]:
-    return {} if stage is stages[0] else {"key": list(stage.layout.key)}

@@ -17,12 +17,14 @@ from latecomer.contract import VERBS, Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.gives import Line
+from latecomer.outputs import REVISION_COLUMNS
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
 from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import stage_refusal
 from latecomer.spark.result import Result
+from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.ordered import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
@@ -197,10 +199,12 @@ class StageEvents(Strategies):
     @classmethod
     def of(cls, query: Query, key: Sequence[str]) -> StageEvents:
         """The results of a query by a key of their own."""
-        names, columns = names_of(list(key), "key"), query.stages[-1].gives.columns.names
+        names, results = names_of(list(key), "key"), query.stages[-1].gives.columns
+        columns = [name for name in results.names if name not in REVISION_COLUMNS]
         for name in names:
             if name not in columns:
                 raise InputError(must("by", "name a column", name, f"the columns are {', '.join(columns)}"))
+        check_key(spark_schema(results), names)
         return cls(Further(query.declared, query.stages, names))
 
     def tumbling(self, size: Duration) -> StageEvents:

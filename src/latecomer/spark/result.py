@@ -22,8 +22,8 @@ from latecomer.gives import CHANGES, RESULTS
 from latecomer.outputs import CHANGE, FINAL, PANE, Pane
 from latecomer.spark.counters import Counters
 from latecomer.spark.explain import Measured, measured, result_text
-from latecomer.spark.lanes import Lanes, lane_of
-from latecomer.spark.packed import LANE_COUNTERS, LANES
+from latecomer.spark.lanes import Lanes, lane_of, rows_in
+from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings, settings_for_start
@@ -120,8 +120,7 @@ class Result:
             bind(spark, checkpoint, stored)
         control = control_file(spark, checkpoint)
         packed = self._counters.observed(self._query.packed(control if self._query.controlled else None))
-        counts = tuple(LANE_COUNTERS.values())
-        write = _without_result(_batch_writer(self._lanes, targets, self._counters, counts))
+        write = _without_result(_batch_writer(self._lanes, targets, self._counters, ()))
         writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
@@ -173,7 +172,7 @@ Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
 def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tuple[str, ...]) -> Writer:
-    """The function that `foreachBatch` runs; it gives the counters named, of which those of the lanes must be some.
+    """The function that `foreachBatch` runs; it gives the counters named.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
     user's callable may not. An empty lane is written in the first batch only, for its schema.
@@ -182,9 +181,11 @@ def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tup
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed = packed.persist()
         try:
-            counts = _write_results(packed, batch, lanes, targets[RESULTS], counters.columns(names))
+            counted = [*counters.columns(names), *map(rows_in, LANES)]
+            counts = _write_results(packed, batch, lanes, targets[RESULTS], counted)
+            rows = {lane: counts.pop(f"rows in {lane}") for lane in LANES}
             for name in lanes.names:
-                if name != RESULTS and name in targets and (counts[LANE_COUNTERS[lane_of(name)]] or batch == 0):
+                if name != RESULTS and name in targets and (rows[lane_of(name)] or batch == 0):
                     targets[name](lanes.rows(packed, name), batch)
             return counts
         finally:
@@ -209,7 +210,7 @@ def _write_results(
         sink(lanes.rows(packed.observe(observation, *counted), RESULTS), batch)
         return dict(observation.get)
     counts: dict[str, int] = packed.agg(*counted).collect()[0].asDict()
-    if counts[LANE_COUNTERS[RESULTS]] or batch == 0:
+    if counts[f"rows in {RESULTS}"] or batch == 0:
         sink(lanes.rows(packed, RESULTS), batch)
     return counts
 

@@ -46,8 +46,8 @@ def _without_controls(stored: Stored) -> Stored:
 def _with_controls(stored: Stored, values: Values) -> Stored:
     """The settings with the control values that were set since."""
     stages = {}
-    for number, (name, stage) in enumerate(stored["stages"].items()):
-        known = {each: values.get(stage_control(number, each), stage[each]) for each in _controls(stage)}
+    for name, stage in stored["stages"].items():
+        known = {each: values.get(stage_control(stage["number"], each), stage[each]) for each in _controls(stage)}
         stages[name] = {**stage, **known}
     return {**stored, "stages": stages}
 
@@ -73,7 +73,7 @@ def is_bound(spark: SparkSession, checkpoint: str, stored: Stored) -> bool:
     if current == found:
         return True
     changed = _with_controls(found, read_values(control_file(spark, checkpoint))[1])
-    for name in dict.fromkeys([*current, *changed]):
+    for name in dict.fromkeys([*stored, *changed]):
         if changed.get(name) != current.get(name):
             raise _refusal(checkpoint, _difference(name, changed.get(name), current.get(name)), current)
     return True
@@ -84,20 +84,25 @@ def _refusal(checkpoint: str, difference: tuple[str, object, object], current: S
     rule = f"go on with the settings of its checkpoint ({place}: {_short(before)})"
     anew = f"start anew with another checkpoint ({checkpoint} is kept as it is)"
     kind, _, rest = place.partition(".")
-    stage, _, name = rest.partition(".")
-    called = [
-        known
-        for settings in VERBS.values()
-        for known, each in settings.controls.items()
-        if kind == "stages" and each.stored == name and settings.name == current["stages"][stage]["strategy"]
-    ]
-    if called:
-        value = f"{now} us" if isinstance(now, int) else now
-        change = f"lc.control({checkpoint!r}).set({called[0]}={value!r})"
+    change = _control_call(checkpoint, rest, difference, current) if kind == "stages" else None
+    if change is not None:
         advice = f"change it with {change} and start again, set it back, or {anew}"
     else:
         advice = f"set {kind} back, or {anew}"
     return StateError(must("query", rule, _short(now), advice))
+
+
+def _control_call(checkpoint: str, place: str, difference: tuple[str, object, object], current: Stored) -> str | None:
+    """The call that changes a setting of a stage while the query runs, if there is one."""
+    stage, _, name = place.partition(".")
+    _, before, now = difference
+    settings = VERBS.get(current["stages"].get(stage, {}).get("strategy", ""))
+    for known, each in () if settings is None else settings.controls.items():
+        if each.stored == name and each.can_change(before, now):
+            value = f"{now} us" if isinstance(now, int) else now
+            of = f", stage={stage!r}" if len(current["stages"]) > 1 else ""
+            return f"lc.control({checkpoint!r}{of}).set({known}={value!r})"
+    return None
 
 
 def control_file(spark: SparkSession, checkpoint: str) -> str:
