@@ -114,10 +114,6 @@ class Timeline:
         least_us = self.sources.least(self.tick, declared)
         return np.where(least_us == FOREVER_US, self.mark_us, least_us)
 
-    def controlled(self, name: str) -> bool:
-        """Whether a control value has ever been set."""
-        return any(step.name == name for step in self.controls)
-
     def numbers(self, name: str, default: int) -> Int64s:
         """A control value that is a number, after each tick."""
         return numbers_at(self.controls, name, default, self.tick)

@@ -61,7 +61,6 @@ class SimulatedQuery:
         self._plans = hold_plans(stages, self._keys, "query", **common)
         self._pack = _pack_plan(self._keys)
         self._states = {(plan.stage, key): FakeState() for plan in self._plans for key in self._keys}
-        self.counts: list[dict[str, int]] = []
 
     def run(self, rows: pa.RecordBatch, tasks: int, rng: np.random.Generator) -> pd.DataFrame:
         """One micro-batch, its rows spread over so many tasks; gives packed rows."""

@@ -76,11 +76,6 @@ class Declared:
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
 
-    @property
-    def windowed(self) -> bool:
-        """Whether events have a column with the start of their window."""
-        return isinstance(self.window, Window)
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -112,11 +107,6 @@ class Further:
     key: tuple[str, ...]
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
-
-    @property
-    def windowed(self) -> bool:
-        """Windows of a further stage add no column."""
-        return False
 
 
 def names_of(value: Names | None, role: str) -> tuple[str, ...]:
