@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 import latecomer as lc
-from latecomer.report import show_profile
+from latecomer.report.terminal import show_profile
 
 CARIBBEAN = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")  # not among the package's airports
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latecomer._version import __version__ as __version__
+from latecomer.extras import needed_for
+
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
     from latecomer.errors import (
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from latecomer.query_control import Controlled, control
     from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
-    from latecomer.report import to_html
+    from latecomer.report.html import to_html
     from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters
     from latecomer.spark.disordered import Events, disordered
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
     from latecomer.spark.session import session
+    from latecomer.spark.shipping import ship
     from latecomer.spark.sinks import Discard, Files
     from latecomer.tiers import Ordered, Tiers
     from latecomer.timetravel import CustomHoles, Enumerator, Period, TimeTravel
@@ -59,8 +63,6 @@ if TYPE_CHECKING:
     from latecomer.windows import TopK as top_k
     from latecomer.windows import Variance as variance
     from latecomer.windows import WindowFunction as window_function
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AggregateFunction",
@@ -114,6 +116,7 @@ __all__ = [
     "read_counters",
     "register_playback",
     "session",
+    "ship",
     "stddev",
     "sum",
     "to_html",
@@ -176,9 +179,10 @@ _HOMES = {
     "read_counters": "spark.counters",
     "register_playback": "spark.playback",
     "session": "spark.session",
+    "ship": "spark.shipping",
     "stddev": "windows:Stddev",
     "sum": "windows:Sum",
-    "to_html": "report",
+    "to_html": "report.html",
     "top_k": "windows:TopK",
     "variance": "windows:Variance",
     "window_function": "windows:WindowFunction",
@@ -189,4 +193,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'latecomer' has no attribute {name!r}")
     module, _, known_as = _HOMES[name].partition(":")
-    return getattr(import_module(f"latecomer.{module}"), known_as or name)
+    with needed_for(f"lc.{name}"):
+        home = import_module(f"latecomer.{module}")
+    return getattr(home, known_as or name)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 
 from latecomer.disorder import presets
-from latecomer.disorder.config import SourceConfig, TimeConfig, check_config, load_config
 from latecomer.disorder.generate import Outcome, make, prepare
 from latecomer.disorder.presets import Preset
 from latecomer.disorder.profile import Profile
@@ -25,9 +24,12 @@ from latecomer.disorder.times import check_unit
 from latecomer.disorder.write import Destination, write_table
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
+from latecomer.extras import needed_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from latecomer.disorder.config import SourceConfig
 
 Engine = Literal["auto", "python", "spark"]
 Written = Literal["parquet", "csv"]
@@ -145,6 +147,8 @@ def _write_experiments(
     tell: Tell,
 ) -> list[Outcome]:
     """Every experiment of a configuration, and a report of what came out."""
+    with needed_for("a configuration"):
+        from latecomer.disorder.config import check_config, load_config
     name = "configuration" if isinstance(config, dict) else str(config)
     parsed = check_config(config, name) if isinstance(config, dict) else load_config(Path(config))
     folder = Path() if isinstance(config, dict) else Path(config).parent
@@ -153,10 +157,10 @@ def _write_experiments(
     destination = _destination(out, format, source, names)
     destination.open(source)
     if spark_works:
-        from latecomer.spark.failures import reading
-        from latecomer.spark.generating import make_on_spark
-        from latecomer.spark.session import session
-
+        with needed_for("engine='spark'"):
+            from latecomer.spark.failures import reading
+            from latecomer.spark.generating import make_on_spark
+            from latecomer.spark.session import session
         with reading(parsed.source.path):
             outcomes = make_on_spark(session(), source, experiments, destination, tell)
     else:
@@ -184,11 +188,11 @@ def _write_preset(made: Preset, out: Path, format: Written, engine: Engine, tell
     destination = Destination(out, format)
     destination.make_folder()
     if spark_works:
-        from latecomer.spark.generating import preset_frame
-        from latecomer.spark.generating.generate import write
-        from latecomer.spark.generating.preset import as_csv
-        from latecomer.spark.session import session
-
+        with needed_for("engine='spark'"):
+            from latecomer.spark.generating import preset_frame
+            from latecomer.spark.generating.generate import write
+            from latecomer.spark.generating.preset import as_csv
+            from latecomer.spark.session import session
         tell("making rows on Spark")
         frame = preset_frame(session(), made)
         write(frame if format == "parquet" else as_csv(frame), destination, "events")
@@ -262,6 +266,8 @@ def _check_left_out(given: dict[str, Any], kind: str, why: str) -> None:
 
 
 def _source_config(path: Path, time: str | int, unit: str, form: dict[str, Any], *, quarantine: bool) -> SourceConfig:
+    with needed_for("a profile of files"):
+        from latecomer.disorder.config import SourceConfig, TimeConfig
     check_unit(unit, "unit")
     return SourceConfig.model_construct(
         path=str(path),
@@ -290,10 +296,10 @@ def _profile_files(
             raise InputError(must(role, "name a column", column, f"the columns are {', '.join(opened.names)}"))
     roles = {"key": key, "by_source": source}
     if on_spark(engine, opened.size):
-        from latecomer.spark.failures import reading
-        from latecomer.spark.profiling import profile_files
-        from latecomer.spark.session import session
-
+        with needed_for("engine='spark'"):
+            from latecomer.spark.failures import reading
+            from latecomer.spark.profiling import profile_files
+            from latecomer.spark.session import session
         with reading(config.path):
             return profile_files(session(), opened, **roles, period_us=period_us, name=name)
     return profile_source(opened, **roles, period_us=period_us, name=name)

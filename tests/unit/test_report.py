@@ -18,9 +18,10 @@ from rich.console import Console
 from latecomer.disorder.profile import Holes, Profile, SourceProfile, waits
 from latecomer.disorder.profiler import Recorded, profile_recorded
 from latecomer.events import Int64s
-from latecomer.report import show_profile, to_html, write_html
 from latecomer.report.charts import Cells, coarsen, surely_late
 from latecomer.report.curve import curve, verdict
+from latecomer.report.html import to_html, write_html
+from latecomer.report.terminal import show_profile
 from latecomer.report.words import duration, number, share, time_ticks
 
 SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400_000_000

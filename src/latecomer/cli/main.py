@@ -11,11 +11,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from latecomer import __version__
+from latecomer._version import __version__
 from latecomer.cli import control, demo, generate, profile
 from latecomer.cli.extra import add_commands
 from latecomer.cli.screen import errors
 from latecomer.errors import LatecomerError, LatecomerWarning
+from latecomer.extras import needed_for
 
 app = typer.Typer(
     name="latecomer",
@@ -52,7 +53,8 @@ def main() -> None:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     warnings.simplefilter("ignore", LatecomerWarning)
     try:
-        app()
+        with needed_for("this command"):
+            app()
     except LatecomerError as error:
         if os.environ.get("LATECOMER_DEBUG"):
             raise

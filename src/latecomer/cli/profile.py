@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from latecomer.cli.screen import check_writable, console, working
+from latecomer.extras import needed_for
 
 
 def profile(
@@ -34,10 +35,13 @@ def profile(
     Rows come in file order, or by --arrival. All numbers are exact.
     """
     from latecomer.recordings import profile as measure
-    from latecomer.report import show_profile, write_html
+    from latecomer.report.terminal import show_profile
 
     check_writable(json)
     check_writable(html, "--html")
+    if html is not None:
+        with needed_for("--html"):
+            from latecomer.report.html import write_html
     with working("profile") as tell:
         tell("measuring")
         found = measure(

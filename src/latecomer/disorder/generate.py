@@ -13,14 +13,13 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import integers
 from latecomer.disorder.chance import Hashes
-from latecomer.disorder.config import ExperimentConfig, GeneratorConfig
 from latecomer.disorder.delays import Delay, Rows
 from latecomer.disorder.load import Loaded, load
 from latecomer.disorder.measures import lateness
@@ -29,6 +28,9 @@ from latecomer.disorder.target import Found, Reach, hit
 from latecomer.disorder.write import Destination, write_rows
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s
+
+if TYPE_CHECKING:
+    from latecomer.disorder.config import ExperimentConfig, GeneratorConfig
 
 Tell = Callable[[str], None]
 

@@ -14,15 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from latecomer.disorder.config import SourceConfig
 from latecomer.disorder.lines import TextFormat
 from latecomer.disorder.times import column_us
 from latecomer.errors import InputError, must
+
+if TYPE_CHECKING:
+    from latecomer.disorder.config import SourceConfig
 
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _BLOCK = 1 << 24
