@@ -19,6 +19,7 @@ from latecomer.spark.hold import HoldPlan, Shard
 from latecomer.spark.pack import PackPlan, _Task
 from latecomer.spark.packed import COUNTS_LANE
 from latecomer.spark.planner import further_stage, hold_plans
+from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import spark_schema
 from latecomer.windows.hashing import shards_of
 
@@ -50,6 +51,25 @@ class FakeState:
 
     def removeKey(self, key: Any) -> None:
         del self.entries[key]
+
+
+class ProcessorTester:
+    """A processor with one shard and its state; Spark has a tester of its own only since 4.2."""
+
+    def __init__(self, processor: HoldProcessor, key: int, entries: dict[Any, Any] | None = None) -> None:
+        self.state = FakeState()
+        self.state.entries.update(entries or {})
+        self._processor, self._key = processor, key
+        processor.init(cast(Any, self))
+
+    def getMapState(self, name: str, key: Any, value: Any) -> FakeState:
+        """The processor's call, as it would ask Spark's handle."""
+        return self.state
+
+    def run(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """One micro-batch."""
+        given = self._processor.handleInputRows((self._key,), iter([rows]), cast(Any, None))
+        return pd.concat(list(given), ignore_index=True)
 
 
 class SimulatedQuery:

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
+from latecomer.spark.compat import plain_file_manager
 from latecomer.spark.counters import total, unaccounted
-from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, settings_for_start
+from latecomer.spark.session import FILE_MANAGER, settings_for_start
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
 from latecomer.spark.stored import bind, control_file, is_bound
@@ -237,7 +238,7 @@ def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_pa
     spark.conf.unset(provider)
     spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     try:
-        with pytest.raises(lc.InputError, match=f"{provider} must be Spark's RocksDB provider; got"):
+        with pytest.raises(lc.InputError, match=f"{provider} must be a RocksDB provider; got"):
             _ = result.late
     finally:
         spark.conf.set(provider, str(kept))
@@ -258,11 +259,11 @@ def test_a_local_checkpoint_is_written_without_starting_processes(spark: SparkSe
             return spark.conf.get(FILE_MANAGER, None)
 
     assert chosen(local=False) is None
-    assert chosen(local=True) == PLAIN_FILES
+    assert chosen(local=True) == plain_file_manager(spark)
     for name in (FILE_MANAGER, f"spark.hadoop.{FILE_MANAGER}"):
         spark.conf.set(name, "the.users.own")
         try:
-            assert chosen(local=True) != PLAIN_FILES
+            assert chosen(local=True) != plain_file_manager(spark)
         finally:
             spark.conf.unset(name)
     assert spark.conf.get(FILE_MANAGER, None) is None

@@ -1,4 +1,4 @@
-"""The processor alone, in Spark's own tester, without a JVM."""
+"""The processor alone, without a JVM."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.tws_tester import TwsTester
 
 from latecomer.codec import batch_from_bytes, batch_to_bytes, bytes_to_text, rows_from_bytes, text_to_bytes
 from latecomer.errors import StateError
@@ -27,6 +27,7 @@ from latecomer.spark.packed import COUNTS_LANE, counters_of
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.session import _socket_settings
 from latecomer.spark.state import FORMAT_VERSION, SMALL
+from tests.spark.simulated import ProcessorTester
 
 COLUMNS = ("ts", "id")
 
@@ -62,10 +63,14 @@ def processor(fingerprint: str = "one") -> HoldProcessor:
     return HoldProcessor(HoldPlan(Reorder("10 us"), Layout("ts"), fingerprint, counters_of({"runs": Tally.LEVEL})))
 
 
-def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:
+def shard(fingerprint: str = "one", entries: dict[Any, Any] | None = None) -> ProcessorTester:
+    return ProcessorTester(processor(fingerprint), 7, entries)
+
+
+def push(tester: ProcessorTester, ts_us: list[int], ids: list[int]) -> dict[int, list[int]]:
     """Ids by lane, and the counters of the batch under the lane of counts."""
     rows = pd.concat(frames(ts_us, ids), ignore_index=True)
-    given = tester.testInPandas(7, rows)
+    given = tester.run(rows)
     lanes: dict[int, list[int]] = {}
     for _, row in given.iterrows():
         if row["lane"] == COUNTS_LANE:
@@ -77,45 +82,41 @@ def push(tester: TwsTester, ts_us: list[int], ids: list[int]) -> dict[int, list[
 
 
 def test_state_is_kept_between_batches_and_released_in_order() -> None:
-    tester = TwsTester(processor())
-    assert push(tester, [5, 1, 9], [1, 2, 3]) == {COUNTS_LANE: [3, 0, 3, 0]}
-    assert push(tester, [15, 4], [4, 5]) == {Lane.RESULTS: [2, 5, 1], COUNTS_LANE: [2, 3, 2, 0]}
-    assert push(tester, [30, 5], [6, 7]) == {Lane.LATE: [7], Lane.RESULTS: [3, 4], COUNTS_LANE: [2, 2, 1, 1]}
+    one = shard()
+    assert push(one, [5, 1, 9], [1, 2, 3]) == {COUNTS_LANE: [3, 0, 3, 0]}
+    assert push(one, [15, 4], [4, 5]) == {Lane.RESULTS: [2, 5, 1], COUNTS_LANE: [2, 3, 2, 0]}
+    assert push(one, [30, 5], [6, 7]) == {Lane.LATE: [7], Lane.RESULTS: [3, 4], COUNTS_LANE: [2, 2, 1, 1]}
 
 
 def test_an_empty_batch_releases_nothing_and_counts_nothing() -> None:
-    tester = TwsTester(processor())
-    push(tester, [5], [1])
-    assert push(tester, [], []) == {COUNTS_LANE: [0, 0, 1, 0]}
+    one = shard()
+    push(one, [5], [1])
+    assert push(one, [], []) == {COUNTS_LANE: [0, 0, 1, 0]}
 
 
 def test_state_of_another_query_is_refused() -> None:
-    tester = TwsTester(processor())
-    push(tester, [5], [1])
-    kept = tester.peekMapState("latecomer", 7)
-    other = TwsTester(processor("two"))
-    other.updateMapState("latecomer", 7, kept)
+    one = shard()
+    push(one, [5], [1])
+    kept = dict(one.state.entries)
+    other = shard("two", kept)
     with pytest.raises(StateError, match="stored state must belong to this query"):
         push(other, [6], [2])
     size, text = kept[SMALL]
     small = batch_from_bytes(text_to_bytes(text, size))
     data = batch_to_bytes(small.set_column(0, "format", pa.array([0])))
-    old = TwsTester(processor())
-    old.updateMapState("latecomer", 7, {SMALL: (len(data), bytes_to_text(data))})
+    old = shard(entries={SMALL: (len(data), bytes_to_text(data))})
     with pytest.raises(StateError, match=f"stored state must have format {FORMAT_VERSION}; got 0"):
         push(old, [6], [2])
 
 
 def test_a_missing_chunk_is_named() -> None:
-    tester = TwsTester(processor())
-    push(tester, [5], [1])
-    kept = tester.peekMapState("latecomer", 7)
-    damaged = TwsTester(processor())
-    damaged.updateMapState("latecomer", 7, {SMALL: kept[SMALL]})
+    one = shard()
+    push(one, [5], [1])
+    kept = dict(one.state.entries)
+    damaged = shard(entries={SMALL: kept[SMALL]})
     with pytest.raises(StateError, match="stored state must hold chunk 0/0; got None"):
         push(damaged, [60], [2])
-    half = TwsTester(processor())
-    half.updateMapState("latecomer", 7, {key: (size, text[: size // 2]) for key, (size, text) in kept.items()})
+    half = shard(entries={key: (size, text[: size // 2]) for key, (size, text) in kept.items()})
     with pytest.raises(StateError, match="the checkpoint is damaged"):
         push(half, [60], [2])
 

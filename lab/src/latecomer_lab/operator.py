@@ -24,7 +24,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 import latecomer as lc
-from latecomer.spark.session import FILE_MANAGER, PLAIN_FILES, changed_settings
+from latecomer.spark.compat import plain_file_manager
+from latecomer.spark.session import FILE_MANAGER, changed_settings
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.stream_files import age_by_name
 from latecomer_lab.files import scratch
@@ -34,10 +35,6 @@ SCHEMA = "ts timestamp, key int, value double"
 START_US = 1_700_000_000_000_000
 WARM_UP = 2
 SMALL_BATCH, SMALL_BATCHES = 2_000, 30
-OURS = {  # what .start sets for flat rows and a local checkpoint
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    FILE_MANAGER: PLAIN_FILES,
-}
 SPARK_ARROW = {  # Spark's defaults
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
@@ -143,7 +140,7 @@ def _paths(spark: SparkSession, settings: OperatorBench) -> dict[str, Start]:
     one, ten = (f"{int(share * settings.batch)} ms" for share in (0.4, 4.0))
     return {
         "light": lambda df, at: light(df, at, SPARK_ARROW),
-        "light_tuned": lambda df, at: light(df, at, OURS),
+        "light_tuned": lambda df, at: light(df, at, tuned(spark)),
         "pass_through": lambda df, at: _ours(df, shards).pass_through().start(**discard(at)),
         "row_wise": lambda df, at: _row_wise(df, at, shard_keys(spark, shards)),
         "hold_1": lambda df, at: _ours(df, shards).reorder(one).start(**discard(at)),
@@ -161,6 +158,11 @@ def discard(checkpoint: str) -> dict[str, Any]:
     return {"checkpoint": checkpoint, "sinks": sinks, "available_now": True}
 
 
+def tuned(spark: SparkSession) -> dict[str, str]:
+    """What .start sets for flat rows and a local checkpoint."""
+    return {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1), FILE_MANAGER: plain_file_manager(spark)}
+
+
 def light(df: DataFrame, checkpoint: str, settings: dict[str, str]) -> StreamingQuery:
     """The speed of light: rows go to Python and back."""
     with changed_settings(df.sparkSession, settings):
@@ -176,7 +178,7 @@ def _row_wise(df: DataFrame, checkpoint: str, keys: tuple[int, ...]) -> Streamin
     shard = F.element_at(F.array(*[F.lit(key) for key in keys]), place)
     rows = df.withColumn("shard", shard).groupBy("shard")
     given = rows.transformWithStateInPandas(RowWise(), SCHEMA, "Append", "None")
-    with changed_settings(df.sparkSession, OURS):
+    with changed_settings(df.sparkSession, tuned(df.sparkSession)):
         return to_nowhere(given, checkpoint)
 
 

@@ -23,7 +23,6 @@ from latecomer.spark.counters import read_counters, total, unaccounted
 from latecomer.spark.session import settings_for_start
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import (
-    OURS,
     SPARK_ARROW,
     OperatorBench,
     batch_seconds,
@@ -31,6 +30,7 @@ from latecomer_lab.operator import (
     light,
     read_stream,
     to_nowhere,
+    tuned,
     write_files,
 )
 from latecomer_lab.report import Report, Target
@@ -84,7 +84,7 @@ def run(settings: ReorderBench, tell: Callable[[str], None]) -> Report:
 def _paths(settings: ReorderBench) -> dict[str, Start]:
     return {
         "light": lambda df, at: light(df, at, SPARK_ARROW),
-        "light_tuned": lambda df, at: light(df, at, OURS),
+        "light_tuned": lambda df, at: light(df, at, tuned(df.sparkSession)),
         "reorder": lambda df, at: _declared(df).reorder(settings.latency).start(**discard(at)),
     }
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from latecomer.errors import LatecomerError
 from latecomer.query_control import Values, read_values
+from latecomer.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
 from latecomer.spark.pack import VALUE
 
 FORMAT = "latecomer-control"
@@ -34,7 +34,7 @@ class ControlSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Spark's call."""
-        return _ControlReader(self.options["file"])
+        return stream_reader(_ControlReader(self.options["file"]))
 
 
 class _Changed(InputPartition):
@@ -67,6 +67,10 @@ class _ControlReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Spark's call."""
         return {"version": 0, "values": {}}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark's call."""
+        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Spark's call."""

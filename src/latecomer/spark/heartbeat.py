@@ -12,8 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
+from latecomer.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
 from latecomer.spark.pack import BEAT
 
 FORMAT = "latecomer-heartbeat"
@@ -31,7 +31,7 @@ class Heartbeat(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Spark's call."""
-        return _HeartbeatReader(int(self.options["period_us"]))
+        return stream_reader(_HeartbeatReader(int(self.options["period_us"])))
 
 
 class _Beat(InputPartition):
@@ -54,6 +54,10 @@ class _HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:
         """Spark's call."""
         return self._now()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark's call."""
+        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Spark's call."""

@@ -13,8 +13,9 @@ from latecomer.errors import InputError, must
 from latecomer.events import Layout
 from latecomer.gives import RESULTS, Gives, View
 from latecomer.outputs import LATENESS, REASON, Lane
+from latecomer.spark.compat import arrow_schema
 from latecomer.spark.packed import LANES, view_bit
-from latecomer.spark.schema import arrow_schema, spark_schema, with_fields
+from latecomer.spark.schema import spark_schema, with_fields
 from latecomer.spark.unpack import STAGE, UNPACK_COLUMNS, UnpackPlan, unpacker
 
 _LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}

@@ -15,6 +15,7 @@ from latecomer.errors import InputError, must
 from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
 from latecomer.gives import Onward
 from latecomer.outputs import REVISION_COLUMNS
+from latecomer.spark.compat import arrow_schema, prepare_batch
 from latecomer.spark.control import control_stream
 from latecomer.spark.counters import Counters
 from latecomer.spark.declare import Declared, Further, Stage, quoted
@@ -27,7 +28,7 @@ from latecomer.spark.onward import NextStage
 from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.packed import check_counters, packed_schema
 from latecomer.spark.processor import HoldProcessor
-from latecomer.spark.schema import arrow_schema, check_columns, nullable, spark_schema
+from latecomer.spark.schema import check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
@@ -68,6 +69,8 @@ class Query:
 
     def packed(self, control: str | None = None) -> DataFrame:
         """The packed rows; `control` is where control values are, in a stream that has a checkpoint."""
+        if not self.declared.df.isStreaming:
+            prepare_batch(self.declared.df.sparkSession)
         plan = replace(self.pack, controlled=control is not None)
         rows = self._prepared(plan, control).mapInArrow(packer(plan), FRAME_SCHEMA)
         counters = self.counters.packed

@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
+from latecomer.spark.compat import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    stream_reader,
+)
 from latecomer.spark.failures import readable
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ class Playback(DataSource):
         """Spark's call."""
         from latecomer.disorder.player import read_options
 
-        return PlaybackReader(read_options(self.options), schema)
+        return stream_reader(PlaybackReader(read_options(self.options), schema))
 
 
 class Piece(InputPartition):
@@ -142,6 +148,9 @@ class PlaybackReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Spark's call: the pieces of a micro-batch."""
         ticks, player = self._open()
+        if end["rows"] < start["rows"]:
+            advice = "before Spark 4.2 a source is not told of availableNow: play with speed='max', or without it"
+            raise InputError(must("playback", f"go on from row {start['rows']}", end["rows"], advice))
         if end["rows"] == 0:
             player.wait()  # a query's first batch is empty and slow, as the JVM warms up: play when it is over
         rows = end["rows"] - start["rows"]

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, StructType
 
 from latecomer.disorder.player import Options
 from latecomer.disorder.recording import Recording, Span, open_parquet, read_span
 from latecomer.errors import InputError, must
+from latecomer.spark.compat import arrow_schema, spark_type
 
 
 def spark_schema(recording: Recording, options: Options) -> StructType:
@@ -33,7 +33,7 @@ def spark_schema(recording: Recording, options: Options) -> StructType:
 
 def _spark_type(field: pa.Field) -> DataType:
     try:
-        return from_arrow_type(field.type)
+        return spark_type(field.type)
     except PySparkException as error:
         advice = "cast it when you record"
         where = f"column '{field.name}'"
@@ -42,7 +42,7 @@ def _spark_type(field: pa.Field) -> DataType:
 
 def read_rows(spans: Sequence[Span], options: Options, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of some spans in the types that Spark wants: times in microseconds, those with a zone in UTC."""
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = arrow_schema(schema)
     for span in spans:
         for batch in read_span(span, options.arrival):
             fields = [field for field in target if field.name != options.end]
@@ -54,7 +54,7 @@ def read_rows(spans: Sequence[Span], options: Options, schema: StructType) -> It
 
 def read_end(spans: Sequence[Span], last_us: int, options: Options, schema: StructType) -> Iterator[pa.RecordBatch]:
     """One row that says the recording is over, or one for each source; it arrives with the last events."""
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = arrow_schema(schema)
     sources = None if options.source is None else _distinct(spans, options.source)
     rows = 1 if sources is None else len(sources)
     known = {options.end: pa.array([True] * rows), options.arrival: pa.array([last_us] * rows, pa.int64())}

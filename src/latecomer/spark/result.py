@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from latecomer.durations import duration_us
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.gives import CHANGES, RESULTS
-from latecomer.outputs import CHANGE, FINAL, PANE, Pane
+from latecomer.outputs import CHANGE, FINAL, PANE, REVISION_COLUMNS, Pane
+from latecomer.spark.compat import available_now_settings, await_sources
 from latecomer.spark.counters import Counters
 from latecomer.spark.explain import Measured, measured, result_text
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
 from latecomer.spark.schema import is_flat
-from latecomer.spark.session import check_settings, settings_for_start
+from latecomer.spark.session import changed_settings, check_settings, settings_for_start
+from latecomer.spark.shipping import check_workers
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import bind, control_file, is_bound
 
@@ -98,12 +101,14 @@ class Result:
         every: str | None = None,
         available_now: bool = False,
         name: str | None = None,
+        tune: bool = True,
     ) -> StreamingQuery:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
         Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
         `results` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
+        Spark's settings are changed for the moment of the start, where they may be; with `tune=False` none is touched.
         """
         if not self._streaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
@@ -113,6 +118,7 @@ class Result:
         targets = _sinks(_text(path), sinks or {}, self._lanes)
         trigger = _trigger(every, available_now=available_now)
         spark, stored = self._spark, self._query.stored
+        check_workers(spark)
         if not is_bound(spark, checkpoint, stored):
             for sink in targets.values():
                 if isinstance(sink, Files):
@@ -120,25 +126,36 @@ class Result:
             bind(spark, checkpoint, stored)
         control = control_file(spark, checkpoint)
         packed = self._counters.observed(self._query.packed(control if self._query.controlled else None))
-        write = _without_result(_batch_writer(self._lanes, targets, self._counters, ()))
+        spool = control.rsplit("/", 1)[0] + "/latecomer-packed"
+        write = _without_result(_batch_writer(self._lanes, targets, self._counters, (), spool))
         writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
         if trigger:
             writer = writer.trigger(**trigger)
         local = control.startswith("file:")
-        with settings_for_start(spark, self._query.shards, flat=self._flat(), local=local):
-            return writer.start()
+        lasting = available_now_settings(spark) if available_now and tune else {}
+        with changed_settings(spark, lasting):
+            with settings_for_start(spark, self._query.shards, flat=self._flat(), local=local, tune=tune):
+                query = writer.start()
+            if lasting:
+                await_sources(query)
+        return query
 
     def write(
-        self, path: str | os.PathLike[str] | None = None, *, sinks: Mapping[str, SinkLike] | None = None
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        sinks: Mapping[str, SinkLike] | None = None,
+        tune: bool = True,
     ) -> dict[str, int]:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._streaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
         targets = _sinks(_text(path), sinks or {}, self._lanes)
         counts = tuple(self._counters.tallies)
-        with settings_for_start(self._spark, self._query.shards, flat=self._flat()):
+        check_workers(self._spark)
+        with settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune):
             return _batch_writer(self._lanes, targets, self._counters, counts)(self._query.packed(), 0)
 
     def explain(self, counters: Measured = None) -> None:
@@ -153,10 +170,13 @@ class Result:
         return result_text(self._query.stories, measured(counters, self._counters.tallies))
 
     def _flat(self) -> bool:
-        return all(map(is_flat, [*self._lanes.inputs.values(), self._lanes.results]))
+        """Whether no value of the user's can be large; what we say of each result is short."""
+        own = T.StructType([each for each in self._lanes.results.fields if each.name not in REVISION_COLUMNS])
+        return all(map(is_flat, [*self._lanes.inputs.values(), own]))
 
     def _check_alone(self, name: str) -> None:
         check_settings(self._spark, self._query.shards)
+        check_workers(self._spark)
         if self._streaming:
             others = ", ".join(lane for lane in LANES if lane != lane_of(name))
             text = f".{name} alone writes one lane: rows of {others} are then only counted; "
@@ -171,7 +191,9 @@ Writer = Callable[[DataFrame, int], dict[str, int]]
 Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
-def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tuple[str, ...]) -> Writer:
+def _batch_writer(
+    lanes: Lanes, targets: Targets, counters: Counters, names: tuple[str, ...], spool: str | None = None
+) -> Writer:
     """The function that `foreachBatch` runs; it gives the counters named.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
@@ -179,7 +201,7 @@ def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tup
     """
 
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
-        packed = packed.persist()
+        packed, kept = _kept(packed, spool)
         try:
             counted = [*counters.columns(names), *map(rows_in, LANES)]
             counts = _write_results(packed, batch, lanes, targets[RESULTS], counted)
@@ -189,9 +211,36 @@ def _batch_writer(lanes: Lanes, targets: Targets, counters: Counters, names: tup
                     targets[name](lanes.rows(packed, name), batch)
             return counts
         finally:
-            packed.unpersist()
+            if kept:
+                packed.unpersist()
 
     return write_batch
+
+
+def _kept(packed: DataFrame, spool: str | None) -> tuple[DataFrame, bool]:
+    """Keep the packed rows for all lanes, and whether Spark does so.
+
+    Where the platform refuses it, those of a stream are written to its checkpoint and read again: the state must not
+    run twice. A batch runs anew for every lane.
+    """
+    try:
+        return packed.persist(), True
+    except Exception:  # platforms have errors of their own for this
+        if spool is None:
+            _warn_once("this platform keeps no data between actions: the batch runs anew for every lane")
+            return packed, False
+        _warn_once("this platform keeps no data between actions: packed rows go to the checkpoint and are read again")
+    packed.write.mode("overwrite").parquet(spool)
+    return packed.sparkSession.read.schema(packed.schema).parquet(spool), False
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, LatecomerWarning, stacklevel=2)
 
 
 def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.outputs import CHANGE, FINAL, LATENESS, PANE, REASON, TIER
+from latecomer.spark.compat import TIME_TYPES, spark_type
 
 _OURS = (LATENESS, REASON, CHANGE, PANE, FINAL, TIER)
-_FLAT = (T.NumericType, T.DatetimeType, T.BooleanType, T.DayTimeIntervalType)
+_FLAT = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.BooleanType, T.DayTimeIntervalType)
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 
 
@@ -44,9 +44,8 @@ def check_columns(schema: T.StructType, *, ours: bool = False) -> None:
 _UNSUPPORTED: dict[type, str] = {
     T.CalendarIntervalType: "CAST({name} AS STRING)",
     T.YearMonthIntervalType: "CAST({name} AS INT)",
+    **dict.fromkeys(TIME_TYPES, "CAST({name} AS STRING)"),
 }
-if hasattr(T, "TimeType"):
-    _UNSUPPORTED[T.TimeType] = "CAST({name} AS STRING)"
 
 
 def _leaves(path: str, kind: T.DataType) -> Iterator[tuple[str, T.DataType]]:
@@ -134,11 +133,6 @@ def with_fields(schema: T.StructType, fields: dict[str, T.DataType]) -> T.Struct
     return added
 
 
-def arrow_schema(schema: T.StructType) -> pa.Schema:
-    """Spark's columns as Arrow's, times in UTC."""
-    return to_arrow_schema(schema, timezone="UTC")
-
-
 def spark_schema(schema: pa.Schema) -> T.StructType:
     """Arrow's columns as Spark's, every one nullable."""
-    return nullable(from_arrow_schema(schema, prefer_timestamp_ntz=True))
+    return T.StructType([T.StructField(each.name, spark_type(each.type), True) for each in schema])

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from latecomer.errors import InputError, LatecomerError, LatecomerWarning, must
+from latecomer.spark.compat import plain_file_manager
 from latecomer.spark.frames import ARROW_ROWS
 from latecomer.spark.playback import register_playback
 
@@ -25,11 +26,10 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-# On a local disk Spark's default starts a process per look at a link or permission, some fifty in a micro-batch. This
-# one renames as atomically there, and checks for an existing file in the same way. Not so elsewhere: on HDFS it would
-# keep the file of an earlier attempt.
-PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+ARROW_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 _LONGEST_FOLDER = 60  # bytes: a socket's whole name may have 104, of which Spark needs 42
 
 _LOG: Path | None = None
@@ -40,9 +40,9 @@ def operator_settings(shards: int) -> dict[str, str]:
     return {
         PROVIDER: ROCKSDB,
         PARTITIONS: str(shards),
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
-        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        CHANGELOG: "true",
+        ARROW_ROWS_SETTING: str(ARROW_ROWS),
+        COMPRESSED: "false",
     }
 
 
@@ -121,55 +121,107 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[None]:
+def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[object]:
     """For passes over rows of numbers and names: larger Arrow batches, and no measuring of every row's bytes."""
-    wanted = {
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    }
-    return changed_settings(spark, wanted)
-
-
-def settings_for_start(
-    spark: SparkSession, shards: int, *, flat: bool, local: bool = False
-) -> contextlib.AbstractContextManager[None]:
-    """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
-
-    Spark's limit on the bytes of an Arrow batch costs a measurement per row; flat rows cannot exceed it by much.
-    `local`: the checkpoint is on a disk of this machine.
-    """
-    wanted = operator_settings(shards)
-    if flat:
-        wanted["spark.sql.execution.arrow.maxBytesPerBatch"] = str(2**31 - 1)
-    chosen = (spark.conf.get(name, None) for name in (FILE_MANAGER, f"spark.hadoop.{FILE_MANAGER}"))
-    if local and not any(chosen):
-        wanted[FILE_MANAGER] = PLAIN_FILES
-    return changed_settings(spark, wanted)
+    return changed_settings(spark, {ARROW_ROWS_SETTING: "16384", ARROW_BYTES: str(2**31 - 1)})
 
 
 @contextlib.contextmanager
-def changed_settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[None]:
-    """Other settings for a while."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
+def settings_for_start(
+    spark: SparkSession, shards: int, *, flat: bool, local: bool = False, tune: bool = True
+) -> Iterator[None]:
+    """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
+
+    Where the platform refuses a setting, the query starts without it, and a warning says what that costs. `local`: the
+    checkpoint is on a disk of this machine. `tune`: without it no setting is touched.
+    """
+    wanted = _wanted_at_start(spark, shards, flat=flat, local=local) if tune else {}
+    with changed_settings(spark, wanted) as refused:
+        check_provider(spark)
+        if refused:
+            warnings.warn(_refused_text(refused, wanted), LatecomerWarning, stacklevel=4)
+        yield
+
+
+def _wanted_at_start(spark: SparkSession, shards: int, *, flat: bool, local: bool) -> dict[str, str]:
+    """The operator's settings, and two that depend on the rows and on the checkpoint.
+
+    Spark's limit on the bytes of an Arrow batch costs a measurement per row; flat rows cannot exceed it by much. On a
+    local disk Spark's default file manager starts a process per look at a link or permission, some fifty in a
+    micro-batch. The plain one renames as atomically there, and checks for an existing file in the same way. Not so
+    elsewhere: on HDFS it would keep the file of an earlier attempt.
+    """
+    wanted = operator_settings(shards)
+    if flat:
+        wanted[ARROW_BYTES] = str(2**31 - 1)
+    if local and not any(_value(spark, name) for name in (FILE_MANAGER, f"spark.hadoop.{FILE_MANAGER}")):
+        wanted[FILE_MANAGER] = plain_file_manager(spark)
+    return wanted
+
+
+@contextlib.contextmanager
+def changed_settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[list[str]]:
+    """Other settings for a while; gives the names of those that may not be changed here and have another value."""
+    before = {name: _value(spark, name) for name in wanted}
+    changed, refused = list[str](), list[str]()
     try:
         for name, value in wanted.items():
-            spark.conf.set(name, value)
-        yield
+            if before[name] == value:
+                continue
+            try:
+                spark.conf.set(name, value)
+                changed.append(name)
+            except Exception:  # platforms have errors of their own for this
+                refused.append(name)
+        yield refused
     finally:
-        for name, old in before.items():
+        for name in changed:
+            old = before[name]
             if old is None:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, old)
 
 
+def _value(spark: SparkSession, name: str) -> str | None:
+    """A setting, None where there is none or where it may not be read."""
+    try:
+        return spark.conf.get(name, None)
+    except Exception:  # platforms have errors of their own for this
+        return None
+
+
+_COSTS = {
+    PARTITIONS: "micro-batches are slow where there are many more partitions than shards, and shards share tasks where "
+    "there are fewer",
+    CHANGELOG: "whole snapshots of the state are written instead of what changed",
+    ARROW_ROWS_SETTING: "rows cross into Python in smaller pieces",
+    ARROW_BYTES: "Spark measures the bytes of every row that crosses into Python",
+    FILE_MANAGER: "Spark starts some fifty processes a micro-batch for a local checkpoint",
+    COMPRESSED: "what is kept between lanes is compressed",
+}
+
+
+def _refused_text(refused: list[str], wanted: dict[str, str]) -> str:
+    costs = "; ".join(f"{name} ({wanted[name]}): {_COSTS.get(name, 'another behaviour')}" for name in refused)
+    return (
+        f"this session does not let us change {len(refused)} of {len(wanted)} settings, so the query goes on without: "
+        f"{costs}. start(tune=False) touches no setting"
+    )
+
+
+def check_provider(spark: SparkSession) -> None:
+    """State must be in RocksDB, Spark's own or that of the platform."""
+    provider = _value(spark, PROVIDER) or ""
+    if "RocksDB" not in provider:
+        advice = f"run spark.conf.set('{PROVIDER}', '{ROCKSDB}') or start with latecomer.session()"
+        raise InputError(must(PROVIDER, "be a RocksDB provider", provider or None, advice))
+
+
 def check_settings(spark: SparkSession, shards: int) -> None:
     """Where we cannot set things ourselves, name the setting to change."""
-    provider = spark.conf.get(PROVIDER)
-    if provider != ROCKSDB:
-        advice = f"run spark.conf.set('{PROVIDER}', '{ROCKSDB}') or start with latecomer.session()"
-        raise InputError(must(PROVIDER, "be Spark's RocksDB provider", provider, advice))
-    partitions = int(spark.conf.get(PARTITIONS) or 0)
-    if partitions > 4 * shards:
+    check_provider(spark)
+    partitions = _value(spark, PARTITIONS) or ""
+    if partitions.isdecimal() and int(partitions) > 4 * shards:
         text = f"{PARTITIONS} is {partitions} for {shards} shards, which is slow; "
         warnings.warn(text + f"run spark.conf.set('{PARTITIONS}', {shards})", LatecomerWarning, stacklevel=3)

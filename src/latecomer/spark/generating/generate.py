@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from latecomer.disorder.delays import Rows
@@ -29,12 +28,14 @@ from latecomer.disorder.write import TIMESTAMP, Destination
 from latecomer.disorder.write import as_text as as_csv_text
 from latecomer.errors import InputError, must
 from latecomer.events import NEVER_US, Int64s
+from latecomer.spark.compat import arrow_schema, spark_type
 from latecomer.spark.recorded.scan import Bounds, Scanned, scan
 from latecomer.spark.recorded.source import stretches
 from latecomer.spark.session import changed_settings, small_rows
 
 PART = 2_000_000  # rows that one task sorts
 _NUMBER, _ARRIVAL = "_lc_number", "_lc_arrival"
+_TIMES_AS = "spark.sql.parquet.outputTimestampType"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -205,7 +206,7 @@ def arrived(scanned: Scanned, experiment: Experiment, share: float, destination:
     fields += [pa.field(_ARRIVAL, pa.int64()), pa.field(_NUMBER, pa.int64())]
     schema = _spark_schema(fields)
     arriving = Arriving(experiment, share, scanned.marks_before(), scanned.span)
-    finish = _finish(scanned, arriving, to_arrow_schema(schema, timezone="UTC"), destination)
+    finish = _finish(scanned, arriving, arrow_schema(schema), destination)
     frame = scanned.raw.mapInArrow(finish, schema)
     return frame.orderBy(_ARRIVAL, _NUMBER).drop(_ARRIVAL, _NUMBER)
 
@@ -219,7 +220,7 @@ def _spark_schema(fields: list[pa.Field]) -> StructType:
             raise InputError(must(where, "differ from others in more than case for Spark", column.name, advice))
         seen.add(column.name.lower())
         try:
-            schema = schema.add(column.name, from_arrow_type(column.type))
+            schema = schema.add(column.name, spark_type(column.type))
         except PySparkException:
             raise InputError(must(where, "have a type Spark knows", str(column.type), advice)) from None
     return schema
@@ -276,7 +277,10 @@ def write(frame: DataFrame, destination: Destination, name: str) -> None:
     """One experiment's rows, file after file in order of arrival."""
     folder = str(destination.folder / name)
     if destination.format == "parquet":
-        with changed_settings(frame.sparkSession, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
+        with changed_settings(frame.sparkSession, {_TIMES_AS: "TIMESTAMP_MICROS"}) as refused:
+            if refused:
+                advice = "set it before, or use engine='python'"
+                raise InputError(must(_TIMES_AS, "be TIMESTAMP_MICROS", "another that may not be changed", advice))
             frame.write.parquet(folder, compression="zstd")
     else:
         writer = frame.write.options(ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)

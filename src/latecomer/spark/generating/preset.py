@@ -29,7 +29,7 @@ def preset_frame(spark: SparkSession, preset: Preset, *, pieces: int | None = No
     if count < 1:
         raise InputError(must("pieces", "be at least 1", pieces, "leave it out"))
     size = -(-preset.rows // count)
-    schema = from_arrow_schema(preset.schema).add(_PLACE, LongType())
+    schema = from_arrow_schema(preset.schema, prefer_timestamp_ntz=True).add(_PLACE, LongType())
 
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

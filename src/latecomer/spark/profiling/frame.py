@@ -18,13 +18,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
 
 from latecomer.disorder.profile import Profile, Wait
 from latecomer.disorder.profiler import Recorded, kept_share, make_picture, profile_recorded
 from latecomer.disorder.times import check_unit, column_us
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
+from latecomer.spark.compat import arrow_type
 from latecomer.spark.profiling.blocks import Blocks, sorted_blocks
 from latecomer.spark.profiling.inversions import count_inversions, farthest, interleaved
 from latecomer.spark.profiling.lateness import exact_quantiles, walk
@@ -148,7 +148,7 @@ def _as_rows(df: DataFrame, roles: dict[str, str | None], unit: str) -> DataFram
 
 def check_time(kind: T.DataType, where: str, unit: str) -> None:
     """Refuse a column that cannot be a time before any work is done."""
-    column_us(pa.array([], to_arrow_type(kind, timezone="UTC")), unit, where)
+    column_us(pa.array([], arrow_type(kind)), unit, where)
 
 
 def _converter(where: dict[str, str], unit: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

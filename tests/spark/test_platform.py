@@ -1,0 +1,120 @@
+"""A session that is not ours: settings that may not be changed, nothing may be kept, workers without the package."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.conf import RuntimeConfig
+
+import latecomer as lc
+from latecomer.spark import shipping
+from latecomer.spark.session import PARTITIONS, PROVIDER
+from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
+
+
+class RefusedError(PySparkException):
+    """What a platform says."""
+
+
+def refuse(*arguments: Any, **others: Any) -> None:
+    raise RefusedError("[CONFIG_NOT_AVAILABLE] not on this platform")
+
+
+def result_of(spark: SparkSession, folder: Path) -> lc.Result:
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    events = lc.disordered(df, time="ts", key="key", source="source", arrival="arrival", order="id", shards=2)
+    return events.where("id >= 0").reorder(f"{LATENCY_US} us")
+
+
+def check_rows(folder: Path, given: list[int], late: list[int], held: int) -> None:
+    assert sorted(pq.read_table(folder / "out" / "late")["id"].to_pylist()) == late
+    assert sorted(pq.read_table(folder / "out" / "results")["id"].to_pylist()) == sorted(given[: len(given) - held])
+
+
+def test_a_platform_that_refuses_settings_and_keeps_nothing_gives_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = make_events(900, seed=6)
+    given, late = expected(events)
+    write_in_parts(events, tmp_path / "in", 3)
+    spark.conf.set(PARTITIONS, "3")
+    result = result_of(spark, tmp_path)
+    try:
+        with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            patched.setattr(RuntimeConfig, "set", refuse)
+            patched.setattr(RuntimeConfig, "unset", refuse)
+            patched.setattr(DataFrame, "persist", refuse)
+            patched.setattr(type(spark.range(1)), "persist", refuse)
+            query = result.start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
+            query.awaitTermination()
+    finally:
+        spark.conf.set(PARTITIONS, "2")
+    texts = [str(each.message) for each in said if issubclass(each.category, lc.LatecomerWarning)]
+    assert sum("does not let us change" in text and PARTITIONS in text for text in texts) == 1
+    assert sum("keeps no data between actions" in text for text in texts) == 1
+    batches = [counters for progress in query.recentProgress if (counters := lc.read_counters(progress))]
+    assert sum(batch["seen"] for batch in batches) == 900
+    check_rows(tmp_path, given, late, batches[-1]["held"])
+
+
+def test_without_tuning_no_setting_is_touched(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = make_events(300, seed=7)
+    given, late = expected(events)
+    write_in_parts(events, tmp_path / "in", 1)
+    monkeypatch.setattr(RuntimeConfig, "set", refuse)
+    monkeypatch.setattr(RuntimeConfig, "unset", refuse)
+    result = result_of(spark, tmp_path)
+    query = result.start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True, tune=False)
+    query.awaitTermination()
+    counters = lc.read_counters(query.lastProgress)
+    assert counters is not None
+    check_rows(tmp_path, given, late, counters["held"])
+
+
+def test_state_that_would_not_be_in_rocksdb_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_in_parts(make_events(10, seed=1), tmp_path / "in", 1)
+    kept = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(RuntimeConfig, "set", refuse)
+            with pytest.raises(lc.InputError, match=r"providerClass must be a RocksDB provider; got '.*HDFSBacked"):
+                result_of(spark, tmp_path).start(tmp_path / "out", checkpoint=tmp_path / "checkpoint")
+    finally:
+        spark.conf.set(PROVIDER, str(kept))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            {"error": "ModuleNotFoundError: No module named 'latecomer'"},
+            r"workers must be able to import latecomer; got .*No module named 'latecomer'.*; run lc\.ship\(spark\), or",
+        ),
+        ({"latecomer": "0.0.9"}, r"workers must have latecomer .*, as here; got '0\.0\.9'; run lc\.ship\(spark\)"),
+        ({"python": "3.9"}, r"Python of Spark's workers must be 3\.\d+, as here; got '3\.9'; set PYSPARK_PYTHON"),
+    ],
+)
+def test_workers_that_cannot_run_it_are_found_before_the_query_starts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str], message: str
+) -> None:
+    write_in_parts(make_events(10, seed=1), tmp_path / "in", 1)
+    result = result_of(spark, tmp_path)
+    real = shipping._asked(spark)
+    assert real == {"python": shipping._python(), "error": None, "latecomer": lc.__version__}
+    monkeypatch.setattr(shipping, "_asked", lambda spark: {**real, **answer})
+    shipping._checked.discard(spark)
+    with pytest.raises(lc.LatecomerError, match=message):
+        result.start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
+    assert not (tmp_path / "checkpoint").exists()
