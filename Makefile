@@ -1,12 +1,15 @@
 # The two commands of the README are `make demo` and `make test`; each sets up what is missing first.
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults lint format bench lock clean
+.PHONY: help setup demo test test-faults test-spark test-upgrade lint format bench dist lock clean
 
 help:
 	@echo "make demo         a disordered stream through the operator, on your screen"
 	@echo "make test         all tests that need no process of their own"
 	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"
+	@echo "make test-spark SPARK=4.0   what needs Spark, with another one (4.0, 4.1, 4.2), in an environment of its own"
+	@echo "make test-upgrade  a checkpoint goes on with one version of Spark after the other"
+	@echo "make dist         sdist and wheel, tried in empty environments"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        the targets (about 15 minutes; \`latecomer bench sort\` takes half an hour more)"
 
@@ -17,10 +20,19 @@ demo: setup
 	@$(BIN)/latecomer demo
 
 test: setup
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 3 --dist loadgroup
 
 test-faults: setup
 	@$(BIN)/pytest tests/faults
+
+test-spark: setup
+	@scripts/test-spark $(SPARK)
+
+test-upgrade: setup
+	@scripts/test-upgrade
+
+dist: setup
+	@scripts/dist
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -43,7 +55,12 @@ bench: setup
 # Needs uv. The lock is for every platform and Python from 3.11 on, hashed, and names no index.
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    pyproject.toml --group dev --quiet --custom-compile-command "make lock" --output-file requirements.lock
+	    pyproject.toml --extra all --group dev --quiet --custom-compile-command "make lock" --output-file requirements.lock
+	for spark in 4.0 4.1 4.2; do \
+	    echo "pyspark==$$spark.*" | uv pip compile --universal --python-version 3.11 --generate-hashes \
+	        --no-emit-index-url --no-emit-find-links pyproject.toml --extra all --group matrix --constraints - \
+	        --quiet --custom-compile-command "make lock" --output-file locks/spark-$$spark.lock || exit 1; \
+	done
 
 clean:
-	rm -rf .venv build artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-spark-* build dist artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
