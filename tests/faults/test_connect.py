@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyspark.sql.connect.group import GroupedData
 
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
@@ -43,6 +44,10 @@ def test_a_stream_over_connect_gives_what_the_twin_gives(tmp_path: Path) -> None
         timeout=240,
         check=False,
     )
+    if not hasattr(GroupedData, "transformWithStateInPandas"):
+        assert "Spark Connect must have transformWithStateInPandas, as it does from 4.1 on" in run.stderr
+        assert not (tmp_path / "checkpoint").exists()
+        return
     assert run.returncode == 0, run.stderr[-4_000:]
     held = int(run.stdout.split("held")[1])
     assert sorted(pq.read_table(tmp_path / "out" / "late")["id"].to_pylist()) == late

@@ -14,7 +14,7 @@ from pyspark.sql.conf import RuntimeConfig
 
 import latecomer as lc
 from latecomer.spark import shipping
-from latecomer.spark.session import PARTITIONS, PROVIDER
+from latecomer.spark.session import PARTITIONS, PROVIDER, changed_settings
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 
@@ -64,6 +64,44 @@ def test_a_platform_that_refuses_settings_and_keeps_nothing_gives_the_same(
     check_rows(tmp_path, given, late, batches[-1]["held"])
 
 
+def test_what_cannot_be_read_or_put_back_stops_nothing(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, real = spark.conf.get(PARTITIONS), RuntimeConfig.get
+
+    def get(conf: RuntimeConfig, name: str, *default: Any) -> Any:
+        return refuse() if name == PARTITIONS else real(conf, name, *default)
+
+    monkeypatch.setattr(RuntimeConfig, "unset", refuse)
+    monkeypatch.setattr(RuntimeConfig, "get", get)
+    wanted = {PARTITIONS: "17", "latecomer.one": "1", "latecomer.two": "2"}
+    with (
+        pytest.warns(lc.LatecomerWarning, match=r"put back latecomer\.one, latecomer\.two: set"),
+        changed_settings(spark, wanted) as refused,
+    ):
+        assert refused == [PARTITIONS]
+    monkeypatch.undo()
+    assert spark.conf.get(PARTITIONS) == kept, "what cannot be read is left alone"
+    for name in ("latecomer.one", "latecomer.two"):
+        spark.conf.unset(name)
+
+
+def test_what_spark_says_of_a_worker_is_understood() -> None:
+    class Workers:
+        """A session whose workers cannot run anything."""
+
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def range(self, count: int) -> Any:
+            raise PySparkException(self.text)
+
+    mismatch = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11"
+    asked: Any = shipping._asked
+    assert asked(Workers(mismatch)) == {"python": "3.9"}
+    assert asked(Workers("ModuleNotFoundError: No module named 'pyarrow'"))["missing"] == "pyarrow"
+    with pytest.raises(PySparkException, match="something else"):
+        asked(Workers("something else"))
+
+
 def test_without_tuning_no_setting_is_touched(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,8 +137,12 @@ def test_state_that_would_not_be_in_rocksdb_is_refused(
     ("answer", "message"),
     [
         (
-            {"error": "ModuleNotFoundError: No module named 'latecomer'"},
+            {"missing": "latecomer", "error": "ModuleNotFoundError: No module named 'latecomer'"},
             r"workers must be able to import latecomer; got .*No module named 'latecomer'.*; run lc\.ship\(spark\), or",
+        ),
+        (
+            {"missing": "numba", "error": "ModuleNotFoundError: No module named 'numba'"},
+            r"workers must be able to import numba; got .*; install it where the workers run, or set PYSPARK_PYTHON",
         ),
         ({"latecomer": "0.0.9"}, r"workers must have latecomer .*, as here; got '0\.0\.9'; run lc\.ship\(spark\)"),
         ({"python": "3.9"}, r"Python of Spark's workers must be 3\.\d+, as here; got '3\.9'; set PYSPARK_PYTHON"),
@@ -112,7 +154,7 @@ def test_workers_that_cannot_run_it_are_found_before_the_query_starts(
     write_in_parts(make_events(10, seed=1), tmp_path / "in", 1)
     result = result_of(spark, tmp_path)
     real = shipping._asked(spark)
-    assert real == {"python": shipping._python(), "error": None, "latecomer": lc.__version__}
+    assert real == {"python": shipping._python(), "latecomer": lc.__version__}
     monkeypatch.setattr(shipping, "_asked", lambda spark: {**real, **answer})
     shipping._checked.discard(spark)
     with pytest.raises(lc.LatecomerError, match=message):

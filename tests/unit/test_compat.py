@@ -30,8 +30,8 @@ def test_a_spark_that_was_tried_is_taken(version: str) -> None:
 
 def test_a_pandas_that_pyspark_cannot_work_with_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     check_here()
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "3.0.1")
-    with pytest.raises(lc.InputError, match=r"^pandas must be 2 for pyspark .*; got '3\.0\.1'; pip install 'pandas<3'"):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.1.4")
+    with pytest.raises(lc.InputError, match=r"^pandas must be 2\.2 or newer; got '2\.1\.4'; pip install 'pandas>=2\.2"):
         check_here()
 
 

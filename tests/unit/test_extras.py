@@ -38,7 +38,15 @@ def test_what_needs_an_extra_says_which(library: str, code: str, message: str) -
     assert f"pip install 'latecomer[{EXTRAS[library]}]'" in last
 
 
-@pytest.mark.parametrize(("library", "arguments"), [("typer", []), ("rich", ["--help"]), ("pyspark", ["demo"])])
+@pytest.mark.parametrize(
+    ("library", "arguments"),
+    [
+        ("typer", []),
+        ("rich", ["--help"]),
+        ("pyspark", ["demo"]),
+        ("vl_convert", ["profile", "no-such-file", "--time", "ts", "--html", "page.html"]),
+    ],
+)
 def test_the_command_line_says_which_extra_it_needs(library: str, arguments: list[str]) -> None:
     done = run_without([library], f"sys.argv = ['latecomer', *{arguments!r}]\nfrom latecomer.cli import main\nmain()")
     assert done.returncode == 2

@@ -10,6 +10,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from latecomer.disorder.profile import Profile, SourceProfile
+from latecomer.extras import needed_for
 from latecomer.report.curve import handful, keeps, lost, verdict, wait_words
 from latecomer.report.facts import Row, counts, hole_rows, measures, sources_note, worst
 from latecomer.report.page import PAGE, STYLE
@@ -90,7 +91,8 @@ def _wait_figure(profile: Profile) -> tuple[str, str]:
 
 def _pictures(profile: Profile) -> dict[str, Any]:
     """Both pictures in two sizes, and what to say about them."""
-    from latecomer.report.charts import NARROW, WIDE, curve_svg, picture_svg  # Vega takes a while to load
+    with needed_for("lc.to_html"):
+        from latecomer.report.charts import NARROW, WIDE, curve_svg, picture_svg  # Vega takes a while to load
 
     drawn = [Markup(picture_svg(profile, size)) for size in (WIDE, NARROW)]
     kept = [curve_svg(profile, size) for size in (WIDE, NARROW)]

@@ -5,6 +5,7 @@ A client over Spark Connect may have another version than its server: what is as
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,28 +24,28 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 OLDEST, NEWEST = (4, 0), (4, 3)
+OLDEST_PANDAS = (2, 2)  # for the newest of them; 3 works with all, and from 4.2 on they warn of it
 
 
 def release(version: str) -> tuple[int, int]:
     """The first two numbers of a version.
 
-    >>> release("4.1.2"), release("4.3.0.dev1")
-    ((4, 1), (4, 3))
+    >>> release("4.1.2"), release("4.3.0.dev1"), release("5")
+    ((4, 1), (4, 3), (5, 0))
     """
-    major, minor, *_ = version.split(".")
-    return int(major), int(minor)
+    found = re.match(r"(\d+)(?:\.(\d+))?", version)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 HERE = release(pyspark.__version__)  # of this process, be it the driver or a worker
 
 
 def check_here() -> None:
-    """Refuse a PySpark that was never tried, and a pandas that it cannot work with."""
+    """Refuse a PySpark that was never tried, and a pandas that it refuses itself, later and in more words."""
     check_spark(pyspark.__version__, "pyspark")
     pandas = metadata.version("pandas")
-    if int(pandas.split(".")[0]) > 2:
-        advice = "pip install 'pandas<3'"
-        raise InputError(must("pandas", f"be 2 for pyspark {pyspark.__version__}", pandas, advice))
+    if release(pandas) < OLDEST_PANDAS:
+        raise InputError(must("pandas", "be 2.2 or newer", pandas, "pip install 'pandas>=2.2,<3'"))
 
 
 def check_spark(version: str, what: str) -> None:
@@ -56,6 +57,18 @@ def check_spark(version: str, what: str) -> None:
         )
 
 
+def check_connect(spark: SparkSession) -> None:
+    """Refuse Spark Connect where it has no state in Python: before 4.1, unless the platform has brought it earlier."""
+    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+        return
+    from pyspark.sql.connect.group import GroupedData
+
+    if not hasattr(GroupedData, "transformWithStateInPandas"):
+        advice = "use a session without Connect, or Spark 4.1 or newer"
+        rule = "have transformWithStateInPandas, as it does from 4.1 on"
+        raise InputError(must("Spark Connect", rule, pyspark.__version__, advice))
+
+
 # Settings
 
 
@@ -65,6 +78,9 @@ def plain_file_manager(spark: SparkSession) -> str:
     return f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"
 
 
+AVAILABLE_NOW = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+
+
 def available_now_settings(spark: SparkSession) -> dict[str, str]:
     """What must be set until a query with `availableNow` has its sources (`await_sources`).
 
@@ -72,7 +88,7 @@ def available_now_settings(spark: SparkSession) -> dict[str, str]:
     with this, each source keeps its limits.
     """
     if release(spark.version) < (4, 2):
-        return {"spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true"}
+        return {AVAILABLE_NOW: "true"}
     return {}
 
 
@@ -159,6 +175,13 @@ else:
 Offset = dict[str, Any]
 
 
+def check_read_limit(max_rows: int | None) -> None:
+    """Refuse to limit the rows of a micro-batch before 4.2: with `availableNow` the rest would never be read."""
+    if max_rows is not None and not SOURCES_ARE_TOLD:
+        advice = "leave it out, or play at a pace: speed=10"
+        raise InputError(must("maxRowsPerBatch", "come with Spark 4.2 or newer", max_rows, advice))
+
+
 class Reader(Protocol):
     """A stream's reader as Spark wants it since 4.2."""
 
@@ -191,7 +214,8 @@ def stream_reader(reader: Reader) -> DataSourceStreamReader:
 class ReaderBefore42(DataSourceStreamReader):
     """Remembers where the next micro-batch begins: where the last one that was planned ends.
 
-    After a restart Spark plans an empty micro-batch at the place where it goes on, before it asks for anything else.
+    After a restart Spark plans an empty micro-batch at the place where it goes on, before it asks for anything else;
+    not so with `availableNow`, where it asks but once how far there is something.
     """
 
     def __init__(self, reader: Reader) -> None:

@@ -25,6 +25,7 @@ from latecomer.spark.compat import (
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
+    check_read_limit,
     stream_reader,
 )
 from latecomer.spark.failures import readable
@@ -61,7 +62,9 @@ class Playback(DataSource):
         """Spark's call."""
         from latecomer.disorder.player import read_options
 
-        return stream_reader(PlaybackReader(read_options(self.options), schema))
+        options = read_options(self.options)
+        check_read_limit(options.max_rows)
+        return stream_reader(PlaybackReader(options, schema))
 
 
 class Piece(InputPartition):
@@ -206,6 +209,7 @@ def playback(
     """
     from latecomer.disorder.player import read_options
 
+    check_read_limit(max_rows_per_batch)
     register_playback(spark)
     options = {
         "path": _absolute(os.fspath(path)),

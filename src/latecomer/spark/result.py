@@ -28,7 +28,7 @@ from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
 from latecomer.spark.schema import is_flat
-from latecomer.spark.session import changed_settings, check_settings, settings_for_start
+from latecomer.spark.session import changed_settings, check_settings, settings_for_start, warn_of_refused
 from latecomer.spark.shipping import check_workers
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
 from latecomer.spark.stored import bind, control_file, is_bound
@@ -135,7 +135,8 @@ class Result:
             writer = writer.trigger(**trigger)
         local = control.startswith("file:")
         lasting = available_now_settings(spark) if available_now and tune else {}
-        with changed_settings(spark, lasting):
+        with changed_settings(spark, lasting) as refused:
+            warn_of_refused(refused, lasting)
             with settings_for_start(spark, self._query.shards, flat=self._flat(), local=local, tune=tune):
                 query = writer.start()
             if lasting:
@@ -200,8 +201,10 @@ def _batch_writer(
     user's callable may not. An empty lane is written in the first batch only, for its schema.
     """
 
+    said: list[str] = []
+
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
-        packed, kept = _kept(packed, spool)
+        packed, kept = _kept(packed, spool, said)
         try:
             counted = [*counters.columns(names), *map(rows_in, LANES)]
             counts = _write_results(packed, batch, lanes, targets[RESULTS], counted)
@@ -217,30 +220,24 @@ def _batch_writer(
     return write_batch
 
 
-def _kept(packed: DataFrame, spool: str | None) -> tuple[DataFrame, bool]:
+def _kept(packed: DataFrame, spool: str | None, said: list[str]) -> tuple[DataFrame, bool]:
     """Keep the packed rows for all lanes, and whether Spark does so.
 
     Where the platform refuses it, those of a stream are written to its checkpoint and read again: the state must not
-    run twice. A batch runs anew for every lane.
+    run twice. A batch runs anew for every lane. `said`: what the query has been warned of.
     """
     try:
         return packed.persist(), True
     except Exception:  # platforms have errors of their own for this
-        if spool is None:
-            _warn_once("this platform keeps no data between actions: the batch runs anew for every lane")
-            return packed, False
-        _warn_once("this platform keeps no data between actions: packed rows go to the checkpoint and are read again")
+        cost = "packed rows go to the checkpoint and are read again" if spool else "the batch runs anew for every lane"
+        if cost not in said:
+            said.append(cost)
+            text = f"this platform keeps no data between actions: {cost}"
+            warnings.warn(text, LatecomerWarning, stacklevel=2)
+    if spool is None:
+        return packed, False
     packed.write.mode("overwrite").parquet(spool)
     return packed.sparkSession.read.schema(packed.schema).parquet(spool), False
-
-
-_warned: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        warnings.warn(text, LatecomerWarning, stacklevel=2)
 
 
 def _without_result(write: Writer) -> Callable[[DataFrame, int], None]:

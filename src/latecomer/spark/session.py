@@ -18,7 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from latecomer.errors import InputError, LatecomerError, LatecomerWarning, must
-from latecomer.spark.compat import plain_file_manager
+from latecomer.spark.compat import AVAILABLE_NOW, plain_file_manager
 from latecomer.spark.frames import ARROW_ROWS
 from latecomer.spark.playback import register_playback
 
@@ -138,8 +138,7 @@ def settings_for_start(
     wanted = _wanted_at_start(spark, shards, flat=flat, local=local) if tune else {}
     with changed_settings(spark, wanted) as refused:
         check_provider(spark)
-        if refused:
-            warnings.warn(_refused_text(refused, wanted), LatecomerWarning, stacklevel=4)
+        warn_of_refused(refused, wanted)
         yield
 
 
@@ -161,26 +160,39 @@ def _wanted_at_start(spark: SparkSession, shards: int, *, flat: bool, local: boo
 
 @contextlib.contextmanager
 def changed_settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[list[str]]:
-    """Other settings for a while; gives the names of those that may not be changed here and have another value."""
-    before = {name: _value(spark, name) for name in wanted}
-    changed, refused = list[str](), list[str]()
+    """Other settings for a while; gives the names of those that may not be read or changed here.
+
+    Platforms have errors of their own for that. What cannot be put back is told, and stops nothing.
+    """
+    before, refused = dict[str, str | None](), list[str]()
     try:
         for name, value in wanted.items():
-            if before[name] == value:
-                continue
             try:
-                spark.conf.set(name, value)
-                changed.append(name)
-            except Exception:  # platforms have errors of their own for this
+                old = spark.conf.get(name, None)
+                if old != value:
+                    spark.conf.set(name, value)
+                    before[name] = old
+            except Exception:
                 refused.append(name)
         yield refused
     finally:
-        for name in changed:
-            old = before[name]
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+        left = [name for name, old in before.items() if not _put_back(spark, name, old)]
+        if left:
+            text = (
+                f"this session does not let us put back {', '.join(left)}: set them again where other queries need it"
+            )
+            warnings.warn(text, LatecomerWarning, stacklevel=4)
+
+
+def _put_back(spark: SparkSession, name: str, old: str | None) -> bool:
+    try:
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
+    except Exception:  # platforms have errors of their own for this
+        return False
+    return True
 
 
 def _value(spark: SparkSession, name: str) -> str | None:
@@ -199,15 +211,16 @@ _COSTS = {
     ARROW_BYTES: "Spark measures the bytes of every row that crosses into Python",
     FILE_MANAGER: "Spark starts some fifty processes a micro-batch for a local checkpoint",
     COMPRESSED: "what is kept between lanes is compressed",
+    AVAILABLE_NOW: "available_now takes all there is in one micro-batch, whatever the limits of the sources",
 }
 
 
-def _refused_text(refused: list[str], wanted: dict[str, str]) -> str:
-    costs = "; ".join(f"{name} ({wanted[name]}): {_COSTS.get(name, 'another behaviour')}" for name in refused)
-    return (
-        f"this session does not let us change {len(refused)} of {len(wanted)} settings, so the query goes on without: "
-        f"{costs}. start(tune=False) touches no setting"
-    )
+def warn_of_refused(refused: list[str], wanted: dict[str, str]) -> None:
+    """Say what it costs that settings could not be changed."""
+    if refused:
+        costs = "; ".join(f"{name} ({wanted[name]}): {_COSTS.get(name, 'another behaviour')}" for name in refused)
+        text = f"this session does not let us change {len(refused)} settings, so the query goes on without: {costs}"
+        warnings.warn(f"{text}. start(tune=False) touches none", LatecomerWarning, stacklevel=5)
 
 
 def check_provider(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -19,26 +20,31 @@ from pyspark.sql import SparkSession
 
 from latecomer._version import __version__
 from latecomer.errors import LatecomerError, must
-from latecomer.spark.compat import check_spark
+from latecomer.spark.compat import check_connect, check_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHIP = "run lc.ship(spark), or spark.addArtifacts('latecomer.zip', pyfile=True), or install it where the workers run"
+_INSTALL = "install it where the workers run, or set PYSPARK_PYTHON to a Python that has it; lc.ship(spark) brings none"
+_LIBRARIES = ("numpy", "numba", "pandas", "pyarrow")
 _checked = WeakSet[SparkSession]()
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Refuse to start where a worker lacks the package, or has another version of it or of Python; once per session."""
+    """Refuse to start where a worker lacks a package, or has another version of ours or of Python; once per session."""
     if spark in _checked:
         return
     check_spark(spark.version, "Spark")
+    check_connect(spark)
     found = _asked(spark)
-    if found["python"] != _python():
+    if found.get("python", _python()) != _python():
         advice = "set PYSPARK_PYTHON to the same Python before the session starts"
         raise LatecomerError(must("Python of Spark's workers", f"be {_python()}, as here", found["python"], advice))
-    if found["error"] is not None:
-        raise LatecomerError(must("Spark's workers", "be able to import latecomer", found["error"], _SHIP))
+    missing = found.get("missing")
+    if missing is not None:
+        advice = _INSTALL if missing in _LIBRARIES else _SHIP
+        raise LatecomerError(must("Spark's workers", f"be able to import {missing}", found["error"], advice))
     if found["latecomer"] != __version__:
         rule = f"have latecomer {__version__}, as here"
         raise LatecomerError(must("Spark's workers", rule, found["latecomer"], _SHIP))
@@ -69,33 +75,47 @@ def _python() -> str:
 
 
 def _asked(spark: SparkSession) -> dict[str, Any]:
-    """What a worker says of itself."""
+    """What a worker says of itself; what Spark says where it lacks pyarrow, or has another Python, and never runs."""
     try:
-        text = spark.range(1).mapInArrow(_question(), "found string").collect()[0][0]
+        text = spark.range(1).mapInArrow(_question(__version__, _LIBRARIES), "found string").collect()[0][0]
     except PySparkException as error:
-        if "PYTHON_VERSION_MISMATCH" not in str(error) and "different version" not in str(error):
-            raise
-        return {"python": "another", "error": None, "latecomer": None}
+        python = re.search(r"different (?:minor )?version:? \D*(\d+)\D+(\d+)", str(error))
+        if python is not None:
+            return {"python": f"{python[1]}.{python[2]}"}
+        missing = re.search(r"(?:No module named|package_name.*?) '([\w.]+)'|PACKAGE_NOT_INSTALLED\] (\w+)", str(error))
+        if missing is not None:
+            name = (missing[1] or missing[2]).lower()
+            return {"missing": name, "error": f"ModuleNotFoundError: No module named '{name}'"}
+        raise
     found: dict[str, Any] = json.loads(text)
     return found
 
 
-def _question() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function that travels whole: a nested one, which uses nothing of this module."""
+def _question(
+    version: str, libraries: tuple[str, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function that travels whole: a nested one, which uses nothing of this module.
+
+    A worker that has another version of ours forgets it, so that one that is shipped to it can take its place.
+    """
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
         import json
         import sys
+        from importlib import import_module
 
         import pyarrow as pa
 
-        found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "error": None, "latecomer": None}
-        try:
-            from latecomer._version import __version__
-
-            found["latecomer"] = __version__
-        except Exception as error:
-            found["error"] = f"{type(error).__name__}: {error}"
+        found: dict[str, Any] = {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "latecomer": None}
+        for name in (*libraries, "latecomer"):
+            try:
+                found["latecomer"] = import_module(name).__version__
+            except Exception as error:
+                found |= {"missing": name, "error": f"{type(error).__name__}: {error}"}
+                break
+        if found["latecomer"] != version:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "latecomer"]:
+                del sys.modules[name]
         for _ in batches:
             pass
         yield pa.RecordBatch.from_pydict({"found": [json.dumps(found)]})
