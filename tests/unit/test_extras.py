@@ -10,6 +10,11 @@ import pytest
 
 from latecomer.extras import EXTRAS, MissingExtraError, needed_for
 
+PAGE = """
+import numpy as np
+from latecomer.disorder.profiler import Recorded, profile_recorded
+lc.to_html(profile_recorded(Recorded(np.arange(10))))
+"""
 HIDE = "import sys\nfor name in {names!r}: sys.modules[name] = None\n"
 
 
@@ -25,7 +30,8 @@ def run_without(names: list[str], code: str) -> subprocess.CompletedProcess[str]
         ("pyspark", "lc.disordered", "lc.disordered must find the library pyspark; got None; run: pip install"),
         ("pyspark", "lc.session", "'latecomer[spark]'"),
         ("pyspark", "lc.generate(lc.preset('synthetic', events=1000), '/nowhere/x', engine='spark')", "engine='spark'"),
-        ("altair", "lc.to_html", "lc.to_html must find the library altair; got None; run: pip install"),
+        ("jinja2", "lc.to_html", "lc.to_html must find the library jinja2; got None; run: pip install"),
+        ("altair", PAGE, "lc.to_html must find the library altair; got None; run: pip install"),
         ("pydantic", "lc.profile('a.csv', time='ts')", "a profile of files must find the library pydantic"),
         ("pydantic", "lc.generate({}, 'x')", "a configuration must find the library pydantic"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -41,6 +42,7 @@ def profile(
     check_writable(html, "--html")
     if html is not None:
         with needed_for("--html"):
+            import_module("latecomer.report.charts")  # what draws is wanted before the work, not after it
             from latecomer.report.html import write_html
     with working("profile") as tell:
         tell("measuring")
