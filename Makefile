@@ -23,7 +23,7 @@ test: setup
 	@$(BIN)/pytest -n 3 --dist loadgroup
 
 test-faults: setup
-	@$(BIN)/pytest tests/faults
+	@$(BIN)/pytest tests/faults -n 2
 
 test-spark: setup
 	@scripts/test-spark $(SPARK)
