@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import latecomer as lc
+
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
@@ -33,13 +35,23 @@ print("given:", result.write(f"{folder}/out")["given"])
 HIDE = """
 import os, sys
 sys.path[:] = [place for place in sys.path if not os.path.isdir(os.path.join(place, "latecomer"))]
+sys.path += {old!r}
 """
+LACKS = "Spark's workers must be able to import latecomer; got \"ModuleNotFoundError: No module named 'latecomer'\""
+OTHER = f"Spark's workers must have latecomer {lc.__version__}, as here; got '0.0.9'"
 
 
-@pytest.mark.parametrize("way", ["classic", "connect"])
-def test_the_package_is_shipped_to_workers_that_lack_it(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "old", "said"), [("classic", False, LACKS), ("connect", False, LACKS), ("classic", True, OTHER)]
+)
+def test_the_package_is_shipped_to_workers_that_lack_it_or_have_another(
+    tmp_path: Path, way: str, old: bool, said: str
+) -> None:
+    (tmp_path / "old" / "latecomer").mkdir(parents=True)
+    (tmp_path / "old" / "latecomer" / "__init__.py").write_text("__version__ = '0.0.9'")
     (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDE)
+    place = [str(tmp_path / "old")] if old else []
+    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDE.format(old=place))
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/hidden:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
@@ -54,7 +66,6 @@ def test_the_package_is_shipped_to_workers_that_lack_it(tmp_path: Path, way: str
     )
     assert done.returncode == 0, done.stderr[-4_000:]
     refused, given = done.stdout.strip().splitlines()[-2:]
-    assert refused.startswith("refused: Spark's workers must be able to import latecomer; got ")
-    assert "No module named 'latecomer'" in refused
+    assert refused.startswith(f"refused: {said}")
     assert "lc.ship(spark)" in refused
     assert given == "given: 100"

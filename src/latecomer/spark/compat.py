@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,9 +44,10 @@ HERE = release(pyspark.__version__)  # of this process, be it the driver or a wo
 def check_here() -> None:
     """Refuse a PySpark that was never tried, and a pandas that it refuses itself, later and in more words."""
     check_spark(pyspark.__version__, "pyspark")
-    pandas = metadata.version("pandas")
-    if release(pandas) < OLDEST_PANDAS:
-        raise InputError(must("pandas", "be 2.2 or newer", pandas, "pip install 'pandas>=2.2,<3'"))
+    with suppress(metadata.PackageNotFoundError):  # a platform may have it without its metadata
+        pandas = metadata.version("pandas")
+        if release(pandas) < OLDEST_PANDAS:
+            raise InputError(must("pandas", "be 2.2 or newer", pandas, "pip install 'pandas>=2.2,<3'"))
 
 
 def check_spark(version: str, what: str) -> None:
