@@ -16,6 +16,7 @@ settings.register_profile("latecomer", deadline=None)  # a kernel's first call c
 settings.load_profile("latecomer")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests that need Spark together: `-n 3 --dist loadgroup` runs the others beside them."""
     for item in items:
