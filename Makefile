@@ -20,7 +20,7 @@ demo: setup
 	@$(BIN)/latecomer demo
 
 test: setup
-	@$(BIN)/pytest -n 3 --dist loadgroup
+	@scripts/test
 
 test-faults: setup
 	@$(BIN)/pytest tests/faults -n 2
