@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -157,10 +158,10 @@ def _write_experiments(
     destination = _destination(out, format, source, names)
     destination.open(source)
     if spark_works:
-        with needed_for("engine='spark'"):
-            from latecomer.spark.failures import reading
-            from latecomer.spark.generating import make_on_spark
-            from latecomer.spark.session import session
+        from latecomer.spark.failures import reading
+        from latecomer.spark.generating import make_on_spark
+        from latecomer.spark.session import session
+
         with reading(parsed.source.path):
             outcomes = make_on_spark(session(), source, experiments, destination, tell)
     else:
@@ -188,11 +189,11 @@ def _write_preset(made: Preset, out: Path, format: Written, engine: Engine, tell
     destination = Destination(out, format)
     destination.make_folder()
     if spark_works:
-        with needed_for("engine='spark'"):
-            from latecomer.spark.generating import preset_frame
-            from latecomer.spark.generating.generate import write
-            from latecomer.spark.generating.preset import as_csv
-            from latecomer.spark.session import session
+        from latecomer.spark.generating import preset_frame
+        from latecomer.spark.generating.generate import write
+        from latecomer.spark.generating.preset import as_csv
+        from latecomer.spark.session import session
+
         tell("making rows on Spark")
         frame = preset_frame(session(), made)
         write(frame if format == "parquet" else as_csv(frame), destination, "events")
@@ -205,10 +206,14 @@ def _write_preset(made: Preset, out: Path, format: Written, engine: Engine, tell
 
 
 def on_spark(engine: str, size: int) -> bool:
-    """Whether Spark is to do the work."""
+    """Whether Spark is to do the work; it must be there then, before anything is written."""
     if engine not in ("auto", "python", "spark"):
         raise InputError(must("engine", "be auto, python or spark", engine, "choose one"))
-    return engine == "spark" or (engine == "auto" and size > SMALL)
+    works = engine == "spark" or (engine == "auto" and size > SMALL)
+    if works:
+        with needed_for("engine='spark'"):
+            import_module("latecomer.spark")
+    return works
 
 
 def profile(
@@ -296,10 +301,10 @@ def _profile_files(
             raise InputError(must(role, "name a column", column, f"the columns are {', '.join(opened.names)}"))
     roles = {"key": key, "by_source": source}
     if on_spark(engine, opened.size):
-        with needed_for("engine='spark'"):
-            from latecomer.spark.failures import reading
-            from latecomer.spark.profiling import profile_files
-            from latecomer.spark.session import session
+        from latecomer.spark.failures import reading
+        from latecomer.spark.profiling import profile_files
+        from latecomer.spark.session import session
+
         with reading(config.path):
             return profile_files(session(), opened, **roles, period_us=period_us, name=name)
     return profile_source(opened, **roles, period_us=period_us, name=name)

@@ -29,7 +29,11 @@ def run_without(names: list[str], code: str) -> subprocess.CompletedProcess[str]
     [
         ("pyspark", "lc.disordered", "lc.disordered must find the library pyspark; got None; run: pip install"),
         ("pyspark", "lc.session", "'latecomer[spark]'"),
-        ("pyspark", "lc.generate(lc.preset('synthetic', events=1000), '/nowhere/x', engine='spark')", "engine='spark'"),
+        (
+            "pyspark",
+            "lc.generate(lc.preset('synthetic', events=1000), '/no/such/folder', engine='spark')",
+            "engine='spark'",
+        ),
         ("jinja2", "lc.to_html", "lc.to_html must find the library jinja2; got None; run: pip install"),
         ("altair", PAGE, "lc.to_html must find the library altair; got None; run: pip install"),
         ("pydantic", "lc.profile('a.csv', time='ts')", "a profile of files must find the library pydantic"),
