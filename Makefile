@@ -23,7 +23,7 @@ test: setup
 	@scripts/test
 
 test-faults: setup
-	@$(BIN)/pytest tests/faults -n 2
+	@$(BIN)/pytest tests/faults
 
 test-spark: setup
 	@scripts/test-spark $(SPARK)
