@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 OLDEST, NEWEST = (4, 0), (4, 3)
-OLDEST_PANDAS = (2, 2)  # for the newest of them; 3 works with all, and from 4.2 on they warn of it
+OLDEST_PANDAS = (2, 2)  # what the newest of them asks for; 3 is not refused, and from 4.2 on they warn of it
 
 
 def release(version: str) -> tuple[int, int]:
