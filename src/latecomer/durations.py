@@ -48,6 +48,20 @@ def duration_us(value: Duration, where: str, *, zero: bool = False) -> int:
     return micros
 
 
+def signed_duration_us(value: Duration | None, where: str) -> int:
+    """Read a duration that may be zero or negative, such as an offset; none is zero.
+
+    >>> signed_duration_us("-3 days", "offset")
+    -259200000000
+    """
+    if value is None:
+        return 0
+    micros = _timedelta_us(value) if isinstance(value, timedelta) else _text_us(value, where)
+    if abs(micros) > _LONGEST_US:
+        raise InputError(must(where, "be at most 100 years", value, "give a shorter duration"))
+    return micros
+
+
 def instant_us(value: str | datetime, where: str) -> int:
     """Read a date or datetime as microseconds since 1970 UTC; without a zone it means UTC.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -201,19 +202,33 @@ def sort_times(ts_us: Int64s) -> tuple[Int64s, Int64s]:
     return packed, positions
 
 
-def floor_times(ts_us: Int64s, align_us: int) -> Int64s:
-    """Times floored to a multiple of `align_us`."""
-    return ts_us // align_us * align_us
+def floor_times(ts_us: Int64s, length_us: int, offset_us: int = 0) -> Int64s:
+    """The starts of the stretches of time that times lie in: at the offset, and every length before and after it."""
+    return (ts_us - offset_us) // length_us * length_us + offset_us
 
 
-def aligned_punctuation(punctuation_us: int, align_us: int | None) -> int:
-    """The largest time that may leave where the rows of a stretch of `align_us` leave together.
+class Stretches(NamedTuple):
+    """Time cut into stretches of one length, one of which begins at the offset; rows of one leave together."""
 
-    That is the end of the last stretch passed. The end of time has no stretch after it: then everything may leave.
-    """
-    if align_us is None or punctuation_us in (NEVER_US, FOREVER_US):
-        return punctuation_us
-    return (punctuation_us + 1) // align_us * align_us - 1
+    length_us: int
+    offset_us: int = 0
+
+    def starts(self, ts_us: Int64s) -> Int64s:
+        """The start of the stretch that each time lies in."""
+        return floor_times(ts_us, *self)
+
+    def lasts(self, ts_us: Int64s) -> Int64s:
+        """The last time of the stretch that each time lies in."""
+        return self.starts(ts_us) + (self.length_us - 1)
+
+    def passed(self, punctuation_us: int) -> int:
+        """The last time of the last stretch that a punctuation has passed: up to it everything may leave.
+
+        The end of time has no stretch after it: then everything may leave.
+        """
+        if punctuation_us in (NEVER_US, FOREVER_US):
+            return punctuation_us
+        return (punctuation_us + 1 - self.offset_us) // self.length_us * self.length_us + self.offset_us - 1
 
 
 def total_order(batch: EventBatch) -> Int64s:

@@ -101,7 +101,7 @@ class Gives:
     parts of the results besides `results`. results: what that view shows. time: the column with the results' time.
     by_key: whether all rows of a key must meet in one shard; without a key, all rows. counters: its own, by name.
     in_one_order: the rows of all shards are to be merged into the total order. moves_times: rows may be given at
-    other times than they came with.
+    other times than they came with. in_part: an event may come too late for some results and still count in others.
     """
 
     columns: pa.Schema
@@ -113,6 +113,7 @@ class Gives:
     counters: Mapping[str, Tally] = field(default_factory=dict)
     in_one_order: bool = False
     moves_times: bool = False
+    in_part: bool = False
 
     @property
     def all_views(self) -> dict[str, View]:

@@ -15,6 +15,7 @@ it is, be built anew over its store (as on Spark), or be restored from its snaps
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,13 +40,14 @@ class Between(Enum):
 
 @dataclass(frozen=True)
 class Pushed:
-    """What one batch did: its events in open ticks, how time moved, what came out, and the processor's seconds."""
+    """What one batch did: its events in open ticks, how time moved, what came out, counters, processor's seconds."""
 
     events: EventBatch
     timeline: Timeline
     outputs: list[Output]
     mark_us: int
     held: int
+    counters: Mapping[str, int]
     seconds: float
 
 
@@ -82,9 +84,10 @@ class Runner:
         self.progress, timeline = self.progress.advance([header], self._idle_ticks, per_source=self.settings.per_source)
         started = time.process_time()
         outputs = list(self.machine.push(opened, timeline))
-        held = self.machine.held
+        held, counters = self.machine.held, self.machine.counters()
         self._go_on()
-        return Pushed(opened, timeline, outputs, self.progress.mark_us, held, time.process_time() - started)
+        seconds = time.process_time() - started
+        return Pushed(opened, timeline, outputs, self.progress.mark_us, held, counters, seconds)
 
     def finish(self) -> list[Output]:
         """The stream is over: what is left."""

@@ -13,7 +13,7 @@ from latecomer.basic.pass_through import _PassThrough
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings
 from latecomer.errors import HeldError, LateError
-from latecomer.events import EVENT_CHANGE, NEVER_US, EventBatch, Int64s, Layout
+from latecomer.events import EVENT_CHANGE, NEVER_US, EventBatch, Int64s, Layout, Stretches
 from latecomer.outputs import CHANGE, Lane, Output, Pane, consolidate, plain_results, results_of, revisable
 from latecomer.progress import Timeline
 from latecomer.reorder import Reorder
@@ -29,8 +29,8 @@ MACHINES = [
     Reorder("20 ms"),
     Reorder("10 s"),
     Reorder("20 ms", total=True),
-    Reorder("20 ms", align_us=7_000),
-    Reorder("20 ms", align_us=1_000_000),
+    Reorder("20 ms", align=Stretches(7_000)),
+    Reorder("20 ms", align=Stretches(1_000_000)),
 ]
 
 
@@ -174,7 +174,7 @@ def test_check_machine_finds_one_that_takes_retractions_for_events() -> None:
 
 ORDERED = [
     Ordered(("1 ms", "30 ms")),
-    Ordered(("20 ms",), align_us=7_000),
+    Ordered(("20 ms",), align=Stretches(7_000)),
     Ordered(("1 ms", "30 ms"), WindowAggregation(Window("30 ms", "10 ms"), (Count(),))),
     Ordered(("10 ms",), Pattern("source", 0, 1, "5 ms")),
 ]
@@ -199,7 +199,7 @@ def test_the_manual_clock_moves_when_told() -> None:
 POLICIES = [
     Reorder("20 ms", late="adjust"),
     Reorder("20 ms", late="drop"),
-    Reorder("1 ms", late="adjust", align_us=7_000),
+    Reorder("1 ms", late="adjust", align=Stretches(7_000)),
 ]
 
 

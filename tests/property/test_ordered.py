@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError
-from latecomer.events import FOREVER_US, TICK, EventBatch, Layout
+from latecomer.events import FOREVER_US, TICK, EventBatch, Layout, Stretches
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import Lane, Output
 from latecomer.progress import Progress
@@ -60,11 +60,19 @@ def test_the_basic_form_gives_the_answers_of_the_advanced_one(
     cuts = _cuts(stream, data)
     basic = run_machine(Ordered(latencies, COUNTS), stream, cuts=cuts)
     own = run_machine(
-        Ordered(latencies, COUNTED, partial=count_per_window, merge=add_up, returns=COUNTED_ROWS, align_us=10_000),
+        Ordered(
+            latencies,
+            COUNTED,
+            partial=count_per_window,
+            merge=add_up,
+            returns=COUNTED_ROWS,
+            align=Stretches(10_000),
+            lateness="event",
+        ),
         stream,
         cuts=cuts,
     )
-    advanced = run_machine(Tiers(latencies, COUNTS.window, COUNTS.aggregates), stream, cuts=cuts)
+    advanced = run_machine(Tiers(latencies, COUNTS.window, COUNTS.aggregates, lateness="event"), stream, cuts=cuts)
     for number in range(len(latencies)):
         wanted = _answers(advanced, number + 1)
         assert _answers(basic, number + 1) == wanted

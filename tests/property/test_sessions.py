@@ -22,7 +22,7 @@ from latecomer.outputs import Output, Pane
 from latecomer.progress import Progress, Timeline
 from latecomer.testing import LAYOUT, Run, check_machine, random_stream, run_machine
 from latecomer.tiers import Tiers
-from latecomer.tiers.sessions import cut_sessions
+from latecomer.tiers.fragments import cut_sessions
 from latecomer.windows import (
     AggregateFunction,
     Count,
@@ -111,7 +111,7 @@ def test_every_tier_has_the_sessions_of_the_events_within_its_latency(
     seed: int, gap: str, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
     stream = random_stream(seed, 60)
-    asked, events = _asked(latencies, gap), keyed(stream)
+    asked, events = replace(_asked(latencies, gap), lateness="event"), keyed(stream)
     run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=12), snapshot=data.draw(st.booleans()))
     tier = [tier_of(events, event, asked.latencies_us) for event in events]
     expected = [
@@ -189,10 +189,11 @@ def _check_apart(rows: list[Row]) -> None:
 
 
 def _changes(
-    latencies: Sequence[str], gap: str, *events: tuple[int, int]
+    latencies: Sequence[str], gap: str, *events: tuple[int, int], lateness: str = "window"
 ) -> list[list[tuple[int, int, int, int, int]]]:
     """Per batch, one for each event and one for the end: (tier, change, start, end, count)."""
-    run = run_machine(_asked(latencies, gap, (Count(),)), stream_of(*events), cuts=range(1, len(events)))
+    asked = replace(_asked(latencies, gap, (Count(),)), lateness=lateness)
+    run = run_machine(asked, stream_of(*events), cuts=range(1, len(events)))
     return [
         [
             (said(output, "tier"), change, row.start_us, row.end_us, row.results[0])
@@ -242,9 +243,11 @@ def test_a_late_event_that_changes_no_result_leaves_the_session_as_it_was() -> N
 def test_a_session_open_in_the_first_tier_swallows_a_late_fragment_of_the_second() -> None:
     """The second tier's punctuation (70) has passed the late event at 30, but its session goes on in the first."""
     steady = [(9 * number, number) for number in range(12)]
-    told = _changes(["1 us", "29 us"], "10 us", *steady[:6], (30, 6), *((ts, tick + 1) for ts, tick in steady[6:]))
+    events = [*steady[:6], (30, 6), *((ts, tick + 1) for ts, tick in steady[6:])]
+    told = _changes(["1 us", "29 us"], "10 us", *events, lateness="event")
     assert all(batch == [] for batch in told[:-1])
     assert told[-1] == [(1, 1, 0, 109, 12), (2, -1, 0, 109, 12), (2, 1, 0, 109, 13)]
+    assert _changes(["1 us", "29 us"], "10 us", *events)[-1] == [(1, 1, 0, 109, 13), (2, 0, 0, 109, 13)]
 
 
 def test_fragments_of_three_tiers_chain_into_one_session() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latecomer.chunks import ChunkStore
+from latecomer.events import Stretches
 from latecomer.windows import Count, First, Last, Max, Mean, Min, Sum, Window
 from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.grid import as_grid
@@ -33,7 +34,7 @@ def closed_slices(seed: int, count: int, keys: int, gap: int, folding: Folding =
         "value": pa.array(rng.normal(size=len(there)) * 10.0 ** rng.integers(-8, 8, len(there))),
         "number": pa.array(rng.integers(-9, 9, len(there)), pa.int32()),
     }
-    return folding.partials(pa.RecordBatch.from_pydict(rows), "ts", SLICE_US)[0][1]
+    return folding.partials(pa.RecordBatch.from_pydict(rows), "ts", Stretches(SLICE_US))[0][1]
 
 
 def slide(table: pa.RecordBatch, window: Window, stops: list[int], folding: Folding = FOLDING) -> Results:
@@ -116,4 +117,4 @@ def test_a_grid_is_made_where_places_are_many_and_states_simple() -> None:
     assert as_grid(FOLDING, edges, columns[: edges.num_rows], 8) is None
     huge = Folding((), (Sum("number"),))
     rows = pa.RecordBatch.from_pydict({"ts": pa.array([0], pa.timestamp("us", "UTC")), "number": pa.array([2**60])})
-    assert as_grid(huge, huge.partials(rows, "ts", SLICE_US)[0][1], np.zeros(1, dtype=np.int64), 8) is None
+    assert as_grid(huge, huge.partials(rows, "ts", Stretches(SLICE_US))[0][1], np.zeros(1, dtype=np.int64), 8) is None

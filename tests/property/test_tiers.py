@@ -81,7 +81,7 @@ def test_every_tier_has_the_events_within_its_latency(
     seed: int, window: Window, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
     stream = random_stream(seed, 60)
-    asked, events = Tiers(latencies, window, ASKED), keyed(stream)
+    asked, events = Tiers(latencies, window, ASKED, lateness="event"), keyed(stream)
     run = run_machine(asked, stream, cuts=draw_cuts(data, stream, most=4))
     expected = tiers(events, asked.latencies_us, window.size_us, window.advance_us)
     for number, answers in enumerate(expected):

@@ -13,14 +13,20 @@ from pyspark.sql import functions as F
 
 import latecomer as lc
 from latecomer.codec import rows_to_bytes
-from latecomer.events import Layout
+from latecomer.events import Layout, Stretches
 from latecomer.spark import unpack
 from latecomer.spark.align import window_start
 from latecomer.spark.unpack import UNPACK_COLUMNS, UnpackPlan, unpacker
 
 SCHEMA = "ts timestamp, meter int, kwh double, note string"
 TIMES_US = [0, 1, -1, -3_600_000_000, 1_615_689_000_123_456, -62_000_000_000_000_001, 7_258_118_399_999_999]
-ADVANCES_US = (1, 7, 999_999, 3_600_000_000, 604_800_000_000)
+STEPS = [
+    Stretches(1),
+    Stretches(7, 3),
+    Stretches(999_999),
+    Stretches(3_600_000_000, 900_000_000),
+    Stretches(604_800_000_000, 345_600_000_000),
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +54,14 @@ def test_a_window_starts_at_the_floor_in_any_time_zone(spark: SparkSession) -> N
     wall = "TIMESTAMP_NTZ'1970-01-01' + us * INTERVAL '0.000001' SECOND"
     kinds = {"bigint": "us", "timestamp": "timestamp_micros(us)", "timestamp_ntz": wall}
     for kind, expression in kinds.items():
-        starts = {f"{kind} {us}": window_start(kind, us) for us in ADVANCES_US}
+        starts = {f"{kind} {number}": window_start(kind, steps) for number, steps in enumerate(STEPS)}
         times = times.withColumn("_lc_ts", F.expr(expression)).withColumns(starts)
         assert {times.schema[name].dataType.simpleString() for name in starts} == {kind}
     exact = {name: F.unix_micros(name) for name in times.columns if name.startswith("timestamp ")}
     for row in times.drop("_lc_ts").withColumns(exact).collect():
         for name in row.asDict():
-            advance_us = int(name.split()[-1]) if " " in name else 1
-            assert _us(row[name]) == row["us"] // advance_us * advance_us, name
+            length_us, offset_us = STEPS[int(name.split()[-1])] if " " in name else Stretches(1)
+            assert _us(row[name]) == (row["us"] - offset_us) // length_us * length_us + offset_us, name
 
 
 def _us(time: int | datetime) -> int:
@@ -64,7 +70,7 @@ def _us(time: int | datetime) -> int:
 
 def test_a_window_start_beyond_the_type_is_null(spark: SparkSession) -> None:
     found = spark.sql("SELECT CAST(-9223372036854775808 AS BIGINT) AS _lc_ts UNION ALL SELECT NULL")
-    assert [row[0] for row in found.select(window_start("bigint", 7)).collect()] == [None, None]
+    assert [row[0] for row in found.select(window_start("bigint", Stretches(7))).collect()] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latecomer.events import Stretches
 from latecomer.windows.aggregates import Count, Sum
 from latecomer.windows.collected import TopK
 from latecomer.windows.folding import FRESH, SLICE, Folding
@@ -56,10 +57,13 @@ def test_zeros_and_nans_inside_keys_are_one_key() -> None:
     groups = group_rows([pa.array(keys, kind)])
     assert sorted(part.tolist() for part in np.split(groups.order, groups.starts[1:])) == [[0, 1], [2, 3], [4]]
     rows = pa.RecordBatch.from_arrays([pa.array(ints([1, 2])), pa.array(keys[1::-1], kind)], names=["ts", "key"])
-    table = Folding(("key",), (Count(),)).partials(rows, "ts", 10)[0][1]
+    table = Folding(("key",), (Count(),)).partials(rows, "ts", Stretches(10))[0][1]
     assert str(table.column("key").to_pylist()) == "[{'a': 0.0, 'b': [0.0]}]"
     flat = pa.RecordBatch.from_pydict({"ts": ints([1, 2]), "key": [-0.0, 0.0]})
-    assert str(Folding(("key",), (Count(),)).partials(flat, "ts", 10)[0][1].column("key").to_pylist()) == "[0.0]"
+    assert (
+        str(Folding(("key",), (Count(),)).partials(flat, "ts", Stretches(10))[0][1].column("key").to_pylist())
+        == "[0.0]"
+    )
 
 
 FOLDING = Folding(("key",), (Sum("value"), TopK("value", 2)))
@@ -69,7 +73,7 @@ TEXT, FLOATS = ["a", "b", None], [NAN, -0.0, 1.5]
 def partial_results(keys: Sequence[Any], start_us: int, fresh: Sequence[int] = (1, 1, 1)) -> pa.RecordBatch:
     """A table of partial results: a row per key, with the values 1, 2 and 4."""
     rows = {"ts": ints([start_us] * 3), "key": pa.array(keys), "value": ints([1, 2, 4])}
-    table = FOLDING.partials(pa.RecordBatch.from_pydict(rows), "ts", 10)[0][1]
+    table = FOLDING.partials(pa.RecordBatch.from_pydict(rows), "ts", Stretches(10))[0][1]
     place, marks = table.schema.get_field_index(FRESH), pa.array(fresh, pa.int8())
     return table.set_column(place, table.schema.field(place), marks)
 

@@ -6,13 +6,13 @@ has another key, `12!` is too late. What stands before `@` or `;` is a micro-bat
 time is a microsecond.
 
 A watermark is an event of the key CLOCK, so far ahead that the punctuation, a latency behind it, is where the watermark
-is. `@1985<1980` is one that an event at 1980 comes after and is taken, as its window is open: Flink judges windows, we
-judge events, so our punctuation stays before that event.
+is. Where events are judged by themselves, not by their window (a sort, or lateness="event"), a case may have another
+script: there `@1985<1980` is a watermark that stays before the event at 1980 that comes after it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ class Case:
     """A script and what it is run with.
 
     past: the punctuation is so far behind a watermark. lateness: a second tier waits so much longer than the latency.
-    only: the start of the one window that the project looks at.
+    only: the start of the one window that the project looks at. by_event: the script where events are judged.
     """
 
     name: str
@@ -68,6 +68,12 @@ class Case:
     latency: int = LONG
     lateness: int = 0
     only: int | None = None
+    by_event: str | None = None
+
+    @property
+    def strict(self) -> Case:
+        """The case where events are judged by themselves."""
+        return replace(self, script=self.by_event or self.script)
 
     @property
     def latencies(self) -> tuple[str, ...]:
@@ -214,15 +220,26 @@ WINDOWS = [
         lateness=1000,
     ),
     # After the late event Flink's purging trigger gives its 1 alone, our second tier the whole window.
-    flink("testLateness", tumbling(2000), "500 @1500<1300 1300 @2300 0=2 1997 @6000 0=3 1998! @7000", lateness=500),
     flink(
-        "testDropDueToLatenessTumbling", tumbling(2000), "1000 @1985<1980 1980 @1999 0=2 1998! 2001 @2999 @3999 2000=1"
+        "testLateness",
+        tumbling(2000),
+        "500 @1500 1300 @2300 0=2 1997 @6000 0=3 1998! @7000",
+        lateness=500,
+        by_event="500 @1500<1300 1300 @2300 0=2 1997 @6000 0=3 1998! @7000",
     ),
-    # Flink takes both events at 2400 into the windows 1000 and 2000, still open (5 and 4); with us they are too late.
+    flink(
+        "testDropDueToLatenessTumbling",
+        tumbling(2000),
+        "1000 @1985 1980 @1999 0=2 1998! 2001 @2999 @3999 2000=1",
+        by_event="1000 @1985<1980 1980 @1999 0=2 1998! 2001 @2999 @3999 2000=1",
+    ),
+    # Both events at 2400 are too late for the window 0, which has been given, and not for 1000 and 2000.
     flink(
         "testDropDueToLatenessSliding",
         hopping(3000, 1000),
-        "1000 @1999 -1000=1 2000 @3000 0=2 3001b 2400! 2400! 3001b 3900 "
+        "1000 @1999 -1000=1 2000 @3000 0=2 3001b 2400 2400 3001b 3900 "
+        "@6000 1000=5 1000b=2 2000=4 2000b=2 3000=1 3000b=2 3001b! @25000",
+        by_event="1000 @1999 -1000=1 2000 @3000 0=2 3001b 2400! 2400! 3001b 3900 "
         "@6000 1000=3 1000b=2 2000=2 2000b=2 3000=1 3000b=2 3001b! @25000",
     ),
     spark("event time and watermark metrics", "15 ; 10 12 14 ; 25 ; 10=3"),
@@ -232,7 +249,8 @@ WINDOWS = [
     spark("recovery", "10 11 12 13 14 15 ; 25 ; 10=5 10! 27 30 ; 15=1 17! ; 40 ; 25=2"),
 ]
 
-FLINK = "1000 @1999 2000 @4998<4500 4500 8500 @7400<7000 7000 @11501 1000..11500=5 11600 @14600 11600..14600=1"
+FLINK = "1000 @1999 2000 @4998 4500 8500 @7400 7000 @11501 1000..11500=5 11600 @14600 11600..14600=1"
+STRICT = FLINK.replace("@4998", "@4998<4500").replace("@7400", "@7400<7000")
 SESSIONS = [
     scotty("session inOrderTest", session(10), "1 19*2 23*3 31*4 49*5 @22 1..11=1 @55 19..41=9 @80 49..59=5"),
     scotty(
@@ -261,8 +279,9 @@ SESSIONS = [
     scotty(
         "session tupleOutsideAllowedLatenessTest",
         session(10),
-        "2600 2700 @3000 2600..2610=1 2700..2710=1 3700 1999! ;",
+        "2600 2700 @3000 2600..2610=1 2700..2710=1 3700 1989! ;",
         lateness=1000,
+        by_event="2600 2700 @3000 2600..2610=1 2700..2710=1 3700 1999! ;",
     ),
     scotty(
         "session tupleInsideAllowedLatenessTest",
@@ -283,15 +302,25 @@ SESSIONS = [
         lateness=1000,
     ),
     *(
-        # Flink begins a session with the event at 14500 behind its watermark 14600; with us it is too late.
-        flink(f"testDropDueToLatenessSession{name}", session(3000), f"{FLINK} {more} 14500! @20000 @100000")
+        # The event at 14500 comes behind the watermark 14600 and begins a session, which is open until 17500.
+        flink(
+            f"testDropDueToLatenessSession{name}",
+            session(3000),
+            f"{FLINK} {more} 14500 @20000 14500..17500=1 @100000",
+            by_event=f"{STRICT} {more} 14500! @20000 @100000",
+        )
         for name, more in {"ZeroLatenessPurgingTrigger": "10000! 10100!", "ZeroLateness": "10000!"}.items()
     ),
     *(
         # Flink gives it again at once and at its end, or what is new of it (1 and 1); our second tier gives it once.
-        flink(f"testDropDueToLatenessSession{name}", session(3000), script, lateness=10_000)
+        flink(
+            f"testDropDueToLatenessSession{name}",
+            session(3000),
+            f"{FLINK} 10000 ; 14500 @20000 14500..17500=1 @100000 1000..17500=8",
+            lateness=10_000,
+            by_event=f"{STRICT} 10000 ; 14500 @20000 @100000 1000..17500=8",
+        )
         for name in ("WithHugeLatenessPurgingTrigger", "WithHugeLateness")
-        for script in [f"{FLINK} 10000 ; 14500 @20000 @100000 1000..17500=8"]
     ),
 ]
 
@@ -302,7 +331,13 @@ def test_tiers_give_the_known_windows(case: Case, snapshot: bool) -> None:
     _check(case, _run(case, Tiers(case.latencies, case.window, ASKED), snapshot=snapshot))
 
 
-ONE_TIER = [case for case in WINDOWS if not case.lateness]
+@pytest.mark.parametrize("case", [*WINDOWS, *SESSIONS], ids=lambda case: case.name)
+def test_tiers_that_judge_events_give_the_known_windows(case: Case) -> None:
+    settings = Tiers(case.latencies, case.window, ASKED, lateness="event")
+    _check(case.strict, _run(case.strict, settings))
+
+
+ONE_TIER = [case.strict for case in WINDOWS if not case.lateness]
 
 
 @pytest.mark.parametrize("case", ONE_TIER, ids=lambda case: case.name)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latecomer.chunks import ChunkStore
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, aligned_punctuation
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Stretches
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import Lane
 from latecomer.progress import Progress
@@ -71,7 +71,7 @@ def test_no_row_stays_behind_when_a_stream_that_leaves_by_stretches_ends() -> No
     header.add(batch.ts_us, batch.tick)
     header.add_ends(batch.tick[:1], 1)
     _, timeline = Progress().advance([header.build()])
-    machine = Reorder("1 ms", align_us=1_000_000).build(ChunkStore(), LAYOUT)
+    machine = Reorder("1 ms", align=Stretches(1_000_000)).build(ChunkStore(), LAYOUT)
     given = [(output.lane, output.rows.column("id").to_pylist()) for output in machine.push(batch, timeline)]
     assert given == [(Lane.RESULTS, [0, 1])]
     assert machine.held == 0
@@ -82,5 +82,4 @@ def test_no_row_stays_behind_when_a_stream_that_leaves_by_stretches_ends() -> No
     [(-11, -11), (-10, -11), (-1, -1), (8, -1), (9, 9), (10, 9), (NEVER_US, NEVER_US), (FOREVER_US, FOREVER_US)],
 )
 def test_a_stretch_may_leave_when_its_last_microsecond_has_passed(punctuation_us: int, ready_us: int) -> None:
-    assert aligned_punctuation(punctuation_us, 10) == ready_us
-    assert aligned_punctuation(punctuation_us, None) == punctuation_us
+    assert Stretches(10).passed(punctuation_us) == ready_us

@@ -3,8 +3,9 @@
 What arrives in a micro-batch is sorted; what the punctuation has passed leaves, merged with the heads of the runs that
 are stored (`StoredRuns`).
 
-With `align_us` rows leave a window at a time: when the punctuation has passed the end of the stretch of that length
-their time lies in. Ordered by window and then by time is ordered by time, so the sort itself is the same.
+With windows (`align`) rows leave a window at a time, when the punctuation has passed its end; until then a row of the
+window is not too late, however late it is. Ordered by window and then by time is ordered by time, so the sort itself is
+the same.
 
 The latency may change while the query runs: shortened, it releases at once what has waited long enough; lengthened, it
 holds from now on, and the punctuation stands still until the mark has come so far.
@@ -26,8 +27,9 @@ from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.controls import Control
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, aligned_punctuation, floor_times
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, Stretches
 from latecomer.gives import Explained, Gives, Line, Onward, Tally, Verb, own_columns
+from latecomer.lateness import BY_WINDOW, check_lateness, due_times
 from latecomer.outputs import Output, refused, results_of
 from latecomer.progress import Timeline
 from latecomer.runs import StoredRuns
@@ -55,14 +57,17 @@ class Reorder(Settings):
     late: what happens to an event that is later still: "side" (the lane `late`), "drop", "adjust" (it is moved to
     the first time that is not too late; a column `adjusted_us` says how far), "raise" (the query stops).
     max_held: the most events one shard may hold; past it the query stops with an error.
-    align_us: rows of a stretch of this length leave together. total: the rows of all shards are merged into one order.
+    align: windows, whose rows leave together. total: the rows of all shards are merged into one order.
+    lateness: with windows, "window" takes a row as long as its window is open, "event" only until its own time is
+    passed.
     """
 
     latency: Duration
     late: str = "side"
     max_held: int | None = None
-    align_us: int | None = None
+    align: Stretches | None = None
     total: bool = False
+    lateness: str = BY_WINDOW
     name: ClassVar[str] = "reorder"
     verb: ClassVar[Verb | None] = Verb("reorder(latency=...)", "wait, then give rows in event-time order", orders=True)
     controls: ClassVar[Mapping[str, Control]] = {
@@ -76,8 +81,9 @@ class Reorder(Settings):
         duration_us(self.latency, "latency")
         as_policy(self.late)
         check_max_held(self.max_held)
-        if self.align_us is not None and self.align_us <= 0:
-            raise InputError(must("align_us", "be above zero", self.align_us, "or leave it out"))
+        check_lateness(self.lateness)
+        if self.align is not None and self.align.length_us <= 0:
+            raise InputError(must("align", "have a length above zero", self.align, "or leave it out"))
         if not isinstance(self.total, bool):
             raise InputError(must("total", "be True or False", self.total, "leave it out for False"))
 
@@ -114,7 +120,7 @@ class Reorder(Settings):
         text = f"latency {self.latency}, late rows {_SHOWN[as_policy(self.late)]}"
         if self.max_held is not None:
             text += f", at most {self.max_held:,} held in a shard"
-        by_time = "order by {time}" if self.align_us is None else "by window_start, then {time}"
+        by_time = "order by {time}" if self.align is None else "by window_start, then {time}"
         yield Line(self.name, text, by_time)
         if self.total:
             yield Line("total", "each micro-batch becomes one partition in total order")
@@ -130,11 +136,12 @@ class Reorder(Settings):
 
     def ready(self, punctuation_us: int) -> int:
         """The largest time that may leave."""
-        return aligned_punctuation(punctuation_us, self.align_us)
+        return punctuation_us if self.align is None else self.align.passed(punctuation_us)
 
     def describe(self) -> dict[str, object]:
         policy = str(as_policy(self.late))
-        return {"strategy": self.name, LATENCY: self.latency_us, LATE: policy, "align_us": self.align_us}
+        rules = {LATENCY: self.latency_us, LATE: policy, "lateness": self.lateness}
+        return {"strategy": self.name, **rules, "align": None if self.align is None else self.align._asdict()}
 
 
 class _Reorder(Machine):
@@ -149,9 +156,9 @@ class _Reorder(Machine):
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         settings, punctuations_us = self._settings, self._punctuations(timeline)
         punctuation_us = timeline.before(batch.tick, punctuations_us)
-        too_late = batch.ts_us <= punctuation_us
+        too_late = due_times(batch.ts_us, settings.align, settings.lateness) <= punctuation_us
         if settings.late == Late.ADJUST:
-            batch = self._adjusted(batch, np.where(punctuation_us < FOREVER_US, punctuation_us + 1, batch.ts_us))
+            batch = self._adjusted(batch, too_late, punctuation_us)
             too_late &= punctuation_us == FOREVER_US
         if too_late.any():
             yield from self._refuse(batch, too_late, punctuation_us, timeline)
@@ -202,13 +209,16 @@ class _Reorder(Machine):
         if leaving is not None:
             yield results_of(leaving)
 
-    def _adjusted(self, batch: EventBatch, earliest_us: Int64s) -> EventBatch:
+    def _adjusted(self, batch: EventBatch, too_late: Bools, punctuation_us: Int64s) -> EventBatch:
         """Events moved to the first time that is not too late, with a column that says how far; windows follow."""
-        moved_us = np.maximum(batch.ts_us, earliest_us)
+        align, earliest_us = self._settings.align, punctuation_us + 1
+        if align is not None and self._settings.lateness == BY_WINDOW:
+            earliest_us = align.starts(earliest_us)
+        moved_us = np.where(too_late & (punctuation_us < FOREVER_US), earliest_us, batch.ts_us)
         far = pa.array(moved_us - batch.ts_us)
         rows = _with_times(batch.rows, batch.layout.time, moved_us)
-        if batch.layout.window is not None and self._settings.align_us is not None:
-            rows = _with_times(rows, batch.layout.window, floor_times(moved_us, self._settings.align_us))
+        if batch.layout.window is not None and align is not None:
+            rows = _with_times(rows, batch.layout.window, align.starts(moved_us))
         return EventBatch(rows.append_column(ADJUSTED, far), batch.layout)
 
 

@@ -1,9 +1,9 @@
 """Windows before the sort: the start of an event's window, computed by Spark from its time.
 
 A window operator only sets times back to the start of their stretch, so it may run before the sort; rows of one
-stretch then need no order among them. Windows begin at multiples of `advance` since 1970 (UTC; for timestamp_ntz the
-wall clock) and are `size` long. A hopping window copies no rows: an event lies in the last window that has begun and
-in those that began one advance earlier each, as long as they last.
+stretch then need no order among them. Windows begin at the offset and every `advance` from it, since 1970 (UTC; for
+timestamp_ntz the wall clock) and are `size` long. A hopping window copies no rows: an event lies in the last window
+that has begun and in those that began one advance earlier each, as long as they last.
 
 Paper: Impatience (Chandramouli, Goldstein, Li), section IV-A2.
 """
@@ -13,16 +13,17 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from latecomer.events import TIME
+from latecomer.events import TIME, Stretches
 
 
-def window_start(kind: str, advance_us: int) -> Column:
-    """The carried time set back to a multiple of the advance; null where that leaves the type's range.
+def window_start(kind: str, steps: Stretches) -> Column:
+    """The carried time set back to the start of the last window; null where that leaves the type's range.
 
     Whole microseconds throughout, no session time zone, and rounded down before 1970 too.
     """
     since_1970_us = _SINCE_1970_US[kind].format(time=TIME)
-    beyond_us = f"pmod({since_1970_us}, {advance_us}L)"
+    # The two remainders are each below the advance, so that no offset makes a sum that leaves the range.
+    beyond_us = f"pmod(pmod({since_1970_us}, {steps.length_us}L) - {steps.offset_us}L, {steps.length_us}L)"
     if kind == "timestamp_ntz":
         return F.expr(f"try_subtract({TIME}, {beyond_us} * INTERVAL '0.000001' SECOND)")
     start_us = f"try_subtract({since_1970_us}, {beyond_us})"

@@ -111,14 +111,15 @@ class Events(Strategies):
         step = Line("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
         return self._after(step, df=df, intact=intact, columns=users(df))
 
-    def tumbling(self, size: Duration) -> Events:
+    def tumbling(self, size: Duration, *, offset: Duration | None = None) -> Events:
         """Windows of one size, one after the other: adds `window_start`; the sort gives a window at a time.
 
-        Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the wall clock).
+        Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the wall clock), or so much later:
+        weeks from Monday on are `.tumbling("7 days", offset="-3 days")`.
         """
-        return self._aligned(size, size, window_step("tumbling", size))
+        return self._aligned(Window(size, size, offset), "tumbling")
 
-    def hopping(self, size: Duration, advance: Duration | None = None) -> Events:
+    def hopping(self, size: Duration, advance: Duration | None = None, *, offset: Duration | None = None) -> Events:
         """Windows of one size, one every `advance`: adds `window_start`; the sort gives a window at a time.
 
         No row is copied: `window_start` is the start of the last window the event falls in; the others that it
@@ -127,7 +128,7 @@ class Events(Strategies):
         if advance is None:
             advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
             raise InputError(must("hopping", "be given an advance after the size", "none", advice))
-        return self._aligned(size, advance, window_step("hopping", size, advance))
+        return self._aligned(Window(size, advance, offset), "hopping")
 
     def session(self, gap: Duration) -> Events:
         """Windows of one key that last until no event comes for `gap`; to be asked with `aggregate`."""
@@ -153,17 +154,17 @@ class Events(Strategies):
     def _after(self, step: Line, **changes: Any) -> Events:
         return Events(replace(self._declared, steps=(*self._declared.steps, step), **changes))
 
-    def _aligned(self, size: Duration, advance: Duration, step: Line) -> Events:
+    def _aligned(self, window: Window, word: str) -> Events:
         """Add the start of the window, from the time the stream was declared with."""
-        found, declared = Window(size, advance), self._declared
-        self._check_no_window(step.word)
+        step, declared = window_step(word, window), self._declared
+        self._check_no_window(word)
         if WINDOW_START in [name.lower() for name in declared.columns]:
             advice = "rename it before, or select it away"
-            raise InputError(must(f"columns before {step.word}", f"not be named {WINDOW_START}", WINDOW_START, advice))
-        start = window_start(declared.roles.types[declared.roles.time], found.advance_us)
+            raise InputError(must(f"columns before {word}", f"not be named {WINDOW_START}", WINDOW_START, advice))
+        start = window_start(declared.roles.types[declared.roles.time], window.steps)
         df = declared.df.withColumn(WINDOW_START, start)
         columns, intact = (*declared.columns, WINDOW_START), declared.intact | {WINDOW_START}
-        return self._after(step, df=df, columns=columns, intact=intact, window=found)
+        return self._after(step, df=df, columns=columns, intact=intact, window=window)
 
     def _check_no_window(self, word: str) -> None:
         known = self._declared.window

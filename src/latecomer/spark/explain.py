@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.gives import Gives, Line, Tally
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.packed import LANE_COUNTERS, LANES
 from latecomer.spark.refusals import STEPS, strategies
+from latecomer.windows import Window
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
@@ -41,9 +41,9 @@ def columns_text(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
 
 
-def window_step(word: str, size: Duration, advance: Duration | None = None) -> Line:
+def window_step(word: str, window: Window) -> Line:
     """The step of a window."""
-    return Line(word, str(size) if advance is None else f"{size}, every {advance}", "adds window_start")
+    return Line(word, window.shown(), "adds window_start")
 
 
 def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:

@@ -17,6 +17,7 @@ from latecomer.contract import VERBS, Settings
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.gives import Line
+from latecomer.lateness import BY_WINDOW
 from latecomer.outputs import REVISION_COLUMNS
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
@@ -77,14 +78,15 @@ class AggregateQuery(Repairable):
     _window: Window | SessionWindow
     _aggregates: tuple[AggregateFunction, ...]
 
-    def tiers(self, *latencies: Duration, max_held: int | None = None) -> Result:
+    def tiers(self, *latencies: Duration, lateness: str = BY_WINDOW, max_held: int | None = None) -> Result:
         """Answer once for each latency, the shortest first: early answers that get better.
 
-        The answer of a tier has every event that is less late than its latency. `.results` has the answers of all
-        tiers, with the number of the tier; `.tier(i)` those of one; `.changes` what each changes.
+        A tier gives its answer for a window when its latency has passed after the window's end, with every event that
+        has come by then. `.results` has the answers of all tiers, with the number of the tier; `.tier(i)` those of one;
+        `.changes` what each changes. lateness="event" counts only events that are less late than the tier's latency.
         Partial results are held, not events. max_held: the most of them in one shard; past it the query stops.
         """
-        settings = Tiers(latencies, self._window, self._aggregates, max_held)
+        settings = Tiers(latencies, self._window, self._aggregates, max_held, lateness)
         return Result(plan_query(without_start(self._declared), settings))
 
     def _application(self) -> tuple[Asked, Operator]:
@@ -106,11 +108,13 @@ class InOrder:
         partial: Function | None = None,
         merge: Function | None = None,
         returns: pa.Schema | None = None,
+        lateness: str = BY_WINDOW,
         max_held: int | None = None,
     ) -> Result:
         """Run on the events in order once for each latency, the shortest first.
 
-        A tier has every event that is less late than its latency; `.tier(i)` is what the operator makes of it, or the
+        A tier has every event that is less late than its latency, and after `.tumbling(size)` every event whose window
+        it has not given yet (lateness="event": not those either). `.tier(i)` is what the operator makes of it, or the
         events themselves where there is no operator. Events are held. With your own functions only what they return is:
         `partial` from the rows that a tier adds, in order, to rows with the columns `returns`; `merge` from the union
         of those with what the tiers before it gave, to rows of the same columns. They keep the time and key columns;
@@ -118,8 +122,8 @@ class InOrder:
         """
         _check_no_session(self._declared, ".tiers(...)" if self._operator is None else ".app(...).tiers(...)")
         window = self._declared.window
-        align_us = window.advance_us if isinstance(window, Window) else None
-        settings = Ordered(latencies, self._operator, partial, merge, returns, align_us, max_held)
+        align = window.steps if isinstance(window, Window) else None
+        settings = Ordered(latencies, self._operator, partial, merge, returns, align, max_held, lateness)
         return Result(plan_query(without_start(self._declared), settings))
 
 
@@ -148,7 +152,13 @@ class Strategies(InOrder):
         return self.apply(PassThrough())
 
     def reorder(
-        self, latency: Duration, *, late: str = "side", total: bool = False, max_held: int | None = None
+        self,
+        latency: Duration,
+        *,
+        late: str = "side",
+        total: bool = False,
+        lateness: str = BY_WINDOW,
+        max_held: int | None = None,
     ) -> Result:
         """Give events in event-time order, each when `latency` has passed; the Impatience sort.
 
@@ -156,12 +166,13 @@ class Strategies(InOrder):
         the one before. With `total`, each micro-batch comes as one partition, in order as a whole.
         late: what becomes of rows later than the latency: to the lane `late` ("side"), gone ("drop"), moved up to
         the earliest time that is still open ("adjust", with `adjusted_us`), or the query stops ("raise").
+        After `.tumbling(size)` a row is too late only when its window has been given (lateness="event": as without).
         max_held: the most events one shard may hold; past it the query stops with an error.
         latency and late can change while the query runs: `lc.control(checkpoint).set(latency="5 minutes")`.
         """
         window = self._declared.window
-        align_us = window.advance_us if isinstance(window, Window) else None
-        return self.apply(Reorder(latency, late, max_held, align_us, total))
+        align = window.steps if isinstance(window, Window) else None
+        return self.apply(Reorder(latency, late, max_held, align, total, lateness))
 
     def aggregate(self, *aggregates: AggregateFunction) -> AggregateQuery:
         """Ask for aggregates per key and window: `.tumbling("1 hour").aggregate(lc.count(), lc.max("kwh"))`."""
@@ -207,13 +218,15 @@ class StageEvents(Strategies):
         check_key(spark_schema(results), names)
         return cls(Further(query.declared, query.stages, names))
 
-    def tumbling(self, size: Duration) -> StageEvents:
+    def tumbling(self, size: Duration, *, offset: Duration | None = None) -> StageEvents:
         """Windows of one size, one after the other, to be asked with `aggregate`."""
-        return self._windowed(Window(size), window_step("tumbling", size))
+        window = Window(size, size, offset)
+        return self._windowed(window, window_step("tumbling", window))
 
-    def hopping(self, size: Duration, advance: Duration) -> StageEvents:
+    def hopping(self, size: Duration, advance: Duration, *, offset: Duration | None = None) -> StageEvents:
         """Windows of one size, one every `advance`, to be asked with `aggregate`."""
-        return self._windowed(Window(size, advance), window_step("hopping", size, advance))
+        window = Window(size, advance, offset)
+        return self._windowed(window, window_step("hopping", window))
 
     def session(self, gap: Duration) -> StageEvents:
         """Windows of one key that last until no event comes for `gap`, to be asked with `aggregate`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, EventBatch, Int64s, take_rows
-from latecomer.outputs import Output, Pane, refused, revisable
+from latecomer.outputs import Output, Pane, revisable
 from latecomer.progress import Timeline
 
 GIVEN, VOID = 1, -1  # what a tier's answer changes in that of the tier before
@@ -37,26 +37,20 @@ def shown_latencies(latencies: Sequence[Duration]) -> str:
     return ", ".join(str(latency) for latency in latencies)
 
 
-def tiers_of(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> tuple[Int64s, Int64s]:
-    """For each event the first tier whose latency it keeps, one past the last if none; and the last punctuation."""
-    tier = np.zeros(len(batch), dtype=np.int64)
-    punctuation_us = tier
-    for latency_us in latencies_us:
-        punctuation_us = timeline.punctuation_before(batch.tick, latency_us)
-        tier += batch.ts_us <= punctuation_us
-    return tier, punctuation_us
+def tiers_of(due_us: Int64s, before_us: list[Int64s]) -> Int64s:
+    """For each event the first tier that is not too late for it, one past the last if none.
+
+    due_us: the first punctuation that makes it too late. before_us: of each tier the last punctuation before its tick.
+    """
+    tier = np.zeros(len(due_us), dtype=np.int64)
+    for punctuation_us in before_us:
+        tier += due_us <= punctuation_us
+    return tier
 
 
-def refuse_late(
-    batch: EventBatch, timeline: Timeline, latencies_us: list[int]
-) -> Generator[Output, None, tuple[EventBatch, Int64s]]:
-    """Give what is later than the last latency to the lane `late`; returns the other events and the tier of each."""
-    tier, punctuation_us = tiers_of(batch, timeline, latencies_us)
-    too_late = tier == len(latencies_us)
-    if not too_late.any():
-        return batch, tier
-    yield from refused(batch, too_late, punctuation_us, timeline)
-    return batch.filter(~too_late), tier[~too_late]
+def punctuations_before(batch: EventBatch, timeline: Timeline, latencies_us: list[int]) -> list[Int64s]:
+    """For each tier the last punctuation before the tick of each event."""
+    return [timeline.punctuation_before(batch.tick, latency_us) for latency_us in latencies_us]
 
 
 def tier_output(place: tuple[int, int], rows: pa.RecordBatch, change: int | None, chosen: Bools) -> Iterator[Output]:

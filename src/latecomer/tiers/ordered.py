@@ -9,7 +9,8 @@ what they return is held and moves on.
 Paper: Impatience (Chandramouli, Goldstein, Li), section V.
 
 Invariants
-1. Tier i has exactly the events whose lateness is below latency i; later than the last latency is too late.
+1. Tier i has exactly the events that came before its punctuation had passed them, or with windows their window; what
+   comes too late for the last tier is in the lane `late`.
 2. Rows that move on from tier to tier are held by one tier at a time.
 """
 
@@ -28,7 +29,7 @@ from latecomer.codec import widened
 from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, aligned_punctuation, int64_view
+from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, Stretches, int64_view
 from latecomer.gives import (
     STANDING,
     Explained,
@@ -40,11 +41,18 @@ from latecomer.gives import (
     revised_views,
     with_revisions,
 )
+from latecomer.lateness import BY_WINDOW, check_lateness, due_times
 from latecomer.outputs import Output, Pane, pane_codes, refused, revisable
 from latecomer.progress import Timeline
 from latecomer.runs.merging import merge_events
 from latecomer.runs.stored_runs import StoredRuns
-from latecomer.tiers.latencies import check_latencies, latencies_in_us, shown_latencies, tiers_of
+from latecomer.tiers.latencies import (
+    check_latencies,
+    latencies_in_us,
+    punctuations_before,
+    shown_latencies,
+    tiers_of,
+)
 from latecomer.windows.folding import FRESH
 from latecomer.windows.operators import (
     Operator,
@@ -66,8 +74,9 @@ class Ordered(Settings):
     latencies: increasing. operator: runs on the rows of every tier. partial, merge: the user's own functions, both or
     none, from rows in order to rows in order, which keep the time and key columns and move no row back in time;
     `returns` are the columns they give.
-    align_us: rows of a stretch of this length come together, so that functions see whole windows.
-    max_held: the most rows one shard may hold.
+    align: windows, whose rows come together, so that functions see whole ones.
+    max_held: the most rows one shard may hold. lateness: with windows, "window" takes a row as long as its window is
+    open in the tier, "event" only until its own time is passed.
     """
 
     latencies: tuple[Duration, ...]
@@ -75,14 +84,16 @@ class Ordered(Settings):
     partial: Function | None = None
     merge: Function | None = None
     returns: pa.Schema | None = None
-    align_us: int | None = None
+    align: Stretches | None = None
     max_held: int | None = None
+    lateness: str = BY_WINDOW
     name: ClassVar[str] = "ordered"
     verb: ClassVar[Verb | None] = Verb("app(...).tiers(...)", "run operators on rows in order, per latency")
 
     def __post_init__(self) -> None:
         check_latencies(self.latencies)
         check_max_held(self.max_held)
+        check_lateness(self.lateness)
         if (self.partial is None) != (self.merge is None) or (self.partial is None) != (self.returns is None):
             raise InputError(must("partial, merge and returns", "be given together", "some of them", "give all three"))
         if self.partial is not None:
@@ -153,7 +164,7 @@ class Ordered(Settings):
 
     def ready(self, punctuation_us: int) -> int:
         """The largest time that may leave."""
-        return aligned_punctuation(punctuation_us, self.align_us)
+        return punctuation_us if self.align is None else self.align.passed(punctuation_us)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -161,7 +172,8 @@ class Ordered(Settings):
             "latencies_us": self.latencies_us,
             "operator": None if self.operator is None else self.operator.describe(),
             "returns": None if self.returns is None else str(self.returns),
-            "align_us": self.align_us,
+            "align": None if self.align is None else self.align._asdict(),
+            "lateness": self.lateness,
         }
 
 
@@ -173,10 +185,12 @@ class _Ordered(Machine):
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         batch = EventBatch(widened(batch.rows), batch.layout)
-        tier, punctuation_us = tiers_of(batch, timeline, self._latencies_us)
+        due_us = due_times(batch.ts_us, self._settings.align, self._settings.lateness)
+        before_us = punctuations_before(batch, timeline, self._latencies_us)
+        tier = tiers_of(due_us, before_us)
         too_late = tier == len(self._latencies_us)
         if too_late.any():
-            yield from refused(batch, too_late, punctuation_us, timeline)
+            yield from refused(batch, too_late, before_us[-1], timeline)
         came = {number: batch.filter(tier == number).sorted() for number in np.unique(tier[~too_late]).tolist()}
         yield from self._move(came, [timeline.punctuation(latency_us) for latency_us in self._latencies_us])
         check_held(self.held, self._settings.max_held)

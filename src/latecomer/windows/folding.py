@@ -1,6 +1,7 @@
 """Partial results as tables: a row per slice and key, with the states of the aggregates.
 
-`_lc_slice` is the start of the slice, `_lc_fresh` tells what one tier adds (1) from what came with earlier tiers (0).
+`_lc_slice` is the start of the slice, less the windows' offset, so that slices are at multiples of their length;
+`_lc_fresh` tells what one tier adds (1) from what came with earlier tiers (0).
 Tables are sorted by slice; rows of one slice are in any order, always the same for the same input.
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import widened
-from latecomer.events import Int64s, concat_rows, floor_times, int64_view, take_rows
+from latecomer.events import Int64s, Stretches, concat_rows, int64_view, take_rows
 from latecomer.windows.aggregates import AggregateFunction, States
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.grouping import Groups, Pairs, group_rows, normal_keys
@@ -54,12 +55,12 @@ class Folding:
     aggregates: tuple[AggregateFunction, ...]
 
     def partials(
-        self, rows: pa.RecordBatch, time: str, slice_us: int, part: Int64s | None = None
+        self, rows: pa.RecordBatch, time: str, slices: Stretches, part: Int64s | None = None
     ) -> list[tuple[int, pa.RecordBatch]]:
         """Partial results of events by slice; with `part`, one table for each part of the rows, by number."""
-        start_us = floor_times(int64_view(rows.column(time)), slice_us)
+        start_us = slices.starts(int64_view(rows.column(time))) - slices.offset_us
         parts = [] if part is None else [part]
-        groups = group_rows([*parts, start_us // slice_us, *(rows.column(key) for key in self.keys)])
+        groups = group_rows([*parts, start_us // slices.length_us, *(rows.column(key) for key in self.keys)])
         table = self.fold(rows, time, start_us, groups)
         return [(0, table)] if part is None else split_parts(table, part[groups.firsts])
 

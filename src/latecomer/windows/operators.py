@@ -17,7 +17,7 @@ import pyarrow as pa
 from latecomer.chunks import Store
 from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, floor_times, int64_view
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
 from latecomer.gives import Line
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
@@ -110,9 +110,9 @@ class WindowAggregation(Operator):
 
     def results_at(self, ts_us: Int64s, punctuation_us: int) -> tuple[Int64s, int]:
         """Each row lies in the last window that has begun, and in those that began an advance earlier each."""
-        size_us, advance_us = self.window.size_us, self.window.advance_us
-        back_us = np.arange(0, size_us, advance_us)
-        starts = (floor_times(ts_us, advance_us)[:, None] - back_us[None, :]).ravel()
+        size_us = self.window.size_us
+        back_us = np.arange(0, size_us, self.window.advance_us)
+        starts = (self.window.steps.starts(ts_us)[:, None] - back_us[None, :]).ravel()
         ends = punctuation_us in (NEVER_US, FOREVER_US)
         return starts, punctuation_us if ends else punctuation_us - size_us + 1
 
@@ -137,7 +137,7 @@ class _Aggregating(Running):
     def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
         arrived = []
         if rows is not None and rows.num_rows:
-            arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.slice_us)]
+            arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.cut)]
         windows = self._slices.slide(self._slices.close(arrived, punctuation_us), punctuation_us)
         passed_us = punctuation_us if punctuation_us == FOREVER_US else punctuation_us - self._window.size_us + 1
         if windows is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Chunk, Store, small_groups
-from latecomer.events import Int64s, Layout
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
@@ -60,12 +60,23 @@ class Slices:
 
 def last_slice_of(punctuation_us: int, window: Window) -> int:
     """The number of the last slice that a punctuation has passed."""
-    return (punctuation_us + 1) // window.slice_us - 1
+    return (punctuation_us + 1 - window.offset_us) // window.slice_us - 1
+
+
+def passed_windows(punctuation_us: Int64s, window: Window) -> Int64s:
+    """The time up to which all windows have been given: each is when it has ended, and its time is its start."""
+    ends = (punctuation_us == FOREVER_US) | (punctuation_us == NEVER_US)
+    return np.where(ends, punctuation_us, punctuation_us - window.size_us + 1)
+
+
+def last_passed_us(punctuation_us: int, window: Window) -> int:
+    """The start of that slice."""
+    return last_slice_of(punctuation_us, window) * window.slice_us + window.offset_us
 
 
 def most_held_slices(window: Window, ts_us: Int64s, punctuation_us: int) -> int:
     """At most so many partial results of events are held when their punctuation has come so far."""
-    last_us = last_slice_of(punctuation_us, window) * window.slice_us
+    last_us = last_passed_us(punctuation_us, window)
     if window.slices == 1:
         return int((ts_us > last_us).sum())
     each = 1 + 2 * (window.slices + 2)
@@ -74,8 +85,9 @@ def most_held_slices(window: Window, ts_us: Int64s, punctuation_us: int) -> int:
 
 def window_results(folding: Folding, window: Window, table: pa.RecordBatch) -> pa.RecordBatch:
     """What the user sees of windows, `_lc_slice` being their start."""
-    start, keys = table.column(SLICE), folding.keys
-    end = pa.array(slices_of(table) + window.size_us).view(start.type)
+    kind, keys = table.schema.field(SLICE).type, folding.keys
+    start_us = slices_of(table) + window.offset_us
+    start, end = (pa.array(each).view(kind) for each in (start_us, start_us + window.size_us))
     names = [WINDOW_START, WINDOW_END, *keys, *(aggregate.name for aggregate in folding.aggregates)]
     columns = [start, end, *(table.column(key) for key in keys), *folding.results(table)]
     return pa.RecordBatch.from_arrays(columns, names=names)
