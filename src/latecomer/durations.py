@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from latecomer.errors import InputError, must
 
@@ -87,6 +88,11 @@ def _text_us(value: object, where: str) -> int:
     advice = "write a number and a unit, such as '10 minutes', '500 ms' or '1 h'"
     if not isinstance(value, str):
         raise InputError(must(where, "be a duration with a unit", value, advice))
+    return _read(value, where, advice)
+
+
+@lru_cache(maxsize=1024)  # windows ask for their size again and again
+def _read(value: str, where: str, advice: str) -> int:
     text = re.sub(r"^\s*interval\s+", "", value, flags=re.IGNORECASE).strip()
     total, position = 0.0, 0
     while position < len(text):

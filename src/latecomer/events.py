@@ -202,6 +202,15 @@ def sort_times(ts_us: Int64s) -> tuple[Int64s, Int64s]:
     return packed, positions
 
 
+def order_by(*columns: Int64s) -> Int64s:
+    """Positions in order of the first column, where equal of the next, and so on; stable."""
+    order = np.arange(len(columns[0]))
+    for column in reversed(columns):
+        _, positions = sort_times(column[order])
+        order = order[positions]
+    return order
+
+
 def floor_times(ts_us: Int64s, length_us: int, offset_us: int = 0) -> Int64s:
     """The starts of the stretches of time that times lie in: at the offset, and every length before and after it."""
     return (ts_us - offset_us) // length_us * length_us + offset_us

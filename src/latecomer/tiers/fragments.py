@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import widened
-from latecomer.events import NEVER_US, Bools, Int64s, concat_rows, int64_view, sort_times, take_rows
+from latecomer.events import NEVER_US, Bools, Int64s, concat_rows, int64_view, order_by, sort_times, take_rows
 from latecomer.tiers.joining import REFUSED, Joined, Stretch, join_sessions
 from latecomer.windows import AggregateFunction
 from latecomer.windows.aggregates import States
@@ -51,9 +51,7 @@ def lasts_of(table: pa.RecordBatch) -> Int64s:
 
 def cut_sessions(owner: Int64s, start_us: Int64s, last_us: Int64s, gap_us: int) -> Groups:
     """Stretches of one owner that overlap or lie no further apart than the gap; by owner (from zero on), then start."""
-    _, by_start = sort_times(start_us)
-    _, by_owner = sort_times(owner[by_start])
-    order = by_start[by_owner]
+    order = order_by(owner, start_us)
     owner, start_us = owner[order], start_us[order]
     reach_us = _reach(owner, last_us[order])
     begins = np.ones(len(order), dtype=np.bool_)
@@ -101,7 +99,7 @@ class Sessions(NamedTuple):
     @classmethod
     def of(cls, fragments: Fragments, number: Int64s) -> Sessions:
         """Put fragments, with the number of each one's session, in order."""
-        order = np.lexsort((slices_of(fragments.table), number))
+        order = order_by(number, slices_of(fragments.table))
         begins = _begins(number[order])
         return cls(fragments.take(order), np.cumsum(begins) - 1)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latecomer._jit import kernel
-from latecomer.events import Bools, Int64s
+from latecomer.events import Bools, Int64s, order_by
 
 REFUSED = -1
 
@@ -48,8 +48,8 @@ class Joined(NamedTuple):
 
 def join_sessions(stretches: Stretch, gap_us: int, *, strict: bool) -> Joined:
     """Follow stretches as they come. strict: those that would not be open by themselves are refused."""
-    order = np.lexsort((stretches.start_us, stretches.tick, stretches.owner))
-    sorted_rows = np.stack([np.asarray(row)[order].astype(np.int64) for row in stretches])
+    order = order_by(stretches.owner, stretches.tick, stretches.start_us)
+    sorted_rows = np.stack([row[order].astype(np.int64) for row in stretches])
     found, sessions = np.empty(len(order), dtype=np.int64), np.empty((2, len(order)), dtype=np.int64)
     count = _follow(sorted_rows, gap_us, strict, found, sessions)
     session = np.empty(len(order), dtype=np.int64)

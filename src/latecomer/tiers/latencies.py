@@ -41,6 +41,7 @@ def tiers_of(due_us: Int64s, before_us: list[Int64s]) -> Int64s:
     """For each event the first tier that is not too late for it, one past the last if none.
 
     due_us: the first punctuation that makes it too late. before_us: of each tier the last punctuation before its tick.
+    Slices may stand for times.
     """
     tier = np.zeros(len(due_us), dtype=np.int64)
     for punctuation_us in before_us:

@@ -71,19 +71,16 @@ class OverlappingTiers(Machine):
         self._missed = 0
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        self._missed = 0
         before_us = punctuations_before(batch, timeline, self._latencies_us)
-        closed = [self._closed(punctuation_us) for punctuation_us in before_us]
-        slices = (batch.ts_us - self._window.offset_us) // self._window.slice_us
-        strict = self._settings.lateness == BY_EVENT
-        tier = tiers_of(batch.ts_us, before_us) if strict else tiers_of(slices, closed)
-        too_late = (tier == len(closed)) if strict else ~self._open(slices, closed[-1])
-        if too_late.any():
-            yield from refused(batch, too_late, before_us[-1], timeline)
-        came = self._fold(batch, tier < len(closed), tier)
-        stragglers: list[_Parts] = [[] for _ in closed]
-        if not strict:
-            self._count_missed(slices[~too_late], closed[-1][~too_late])
-            stragglers = [self._straggling(batch, slices, last_slice) for last_slice in closed]
+        late = np.flatnonzero(batch.ts_us <= before_us[0])  # the others are in time for every tier
+        tier, stragglers = np.zeros(len(batch), dtype=np.int64), [_Parts() for _ in before_us]
+        if len(late):
+            passed_us = [punctuation_us[late] for punctuation_us in before_us]
+            tier[late], too_late, stragglers = self._judged(batch.take(late), passed_us)
+            if too_late.any():
+                yield from refused(batch.take(late), too_late, passed_us[-1], timeline)
+        came = self._fold(batch, tier < len(before_us), tier)
         punctuations_us = [timeline.punctuation(latency_us) for latency_us in self._latencies_us]
         yield from self._close(dict(came), stragglers, punctuations_us)
         check_held(self.held, self._settings.max_held, "partial results")
@@ -100,6 +97,17 @@ class OverlappingTiers(Machine):
     def finish(self) -> Iterator[Output]:
         tiers = len(self._latencies_us)
         yield from self._close({}, [[] for _ in range(tiers)], [FOREVER_US] * tiers)
+
+    def _judged(self, late: EventBatch, before_us: list[Int64s]) -> tuple[Int64s, Bools, list[_Parts]]:
+        """Of late events the first tier with their slice open, whether they are too late, and each tier's stragglers."""
+        if self._settings.lateness == BY_EVENT:
+            tier = tiers_of(late.ts_us, before_us)
+            return tier, tier == len(before_us), [_Parts() for _ in before_us]
+        closed = [self._closed(punctuation_us) for punctuation_us in before_us]
+        slices = (late.ts_us - self._window.offset_us) // self._window.slice_us
+        too_late = ~self._open(slices, closed[-1])
+        self._count_missed(slices[~too_late], closed[-1][~too_late])
+        return tiers_of(slices, closed), too_late, [self._straggling(late, slices, each) for each in closed]
 
     def _closed(self, punctuation_us: Int64s) -> Int64s:
         """The last slice that each punctuation has passed."""

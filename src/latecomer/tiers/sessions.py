@@ -35,6 +35,7 @@ from latecomer.events import (
     Layout,
     concat_rows,
     equal_rows,
+    order_by,
     sort_times,
     take_rows,
 )
@@ -136,7 +137,7 @@ class SessionTiers(Machine):
         if joined is not None:
             near = joined.session[places] >= 0
             session, ts_us = joined.session[places[near]], came.ts_us[places[near]]
-            order = np.lexsort((ts_us, session))
+            order = order_by(session, ts_us)
             yield from self._folded(came, places[near], Groups(order, _starts(session[order])))
         later = places[~near]
         ts_us = came.ts_us[later]

@@ -46,7 +46,10 @@ class TumblingTiers(Machine):
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         before_us = punctuations_before(batch, timeline, self._latencies_us)
-        tier = tiers_of(due_times(batch.ts_us, self._window.cut, self._settings.lateness), before_us)
+        tier, late = np.zeros(len(batch), dtype=np.int64), np.flatnonzero(batch.ts_us <= before_us[0])
+        if len(late):  # the others are in time for every tier
+            due_us = due_times(batch.ts_us[late], self._window.cut, self._settings.lateness)
+            tier[late] = tiers_of(due_us, [punctuation_us[late] for punctuation_us in before_us])
         too_late = tier == len(before_us)
         if too_late.any():
             yield from refused(batch, too_late, before_us[-1], timeline)
