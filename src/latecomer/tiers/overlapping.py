@@ -99,7 +99,7 @@ class OverlappingTiers(Machine):
         yield from self._close({}, [[] for _ in range(tiers)], [FOREVER_US] * tiers)
 
     def _judged(self, late: EventBatch, before_us: list[Int64s]) -> tuple[Int64s, Bools, list[_Parts]]:
-        """Of late events the first tier with their slice open, whether they are too late, and each tier's stragglers."""
+        """Of late events the first tier with their slice open, which are too late, and each tier's stragglers."""
         if self._settings.lateness == BY_EVENT:
             tier = tiers_of(late.ts_us, before_us)
             return tier, tier == len(before_us), [_Parts() for _ in before_us]
