@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,6 +16,9 @@ from latecomer.gives import Gives, Line, Tally
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.packed import LANE_COUNTERS, LANES
 from latecomer.spark.refusals import STEPS, strategies
+
+if TYPE_CHECKING:
+    from latecomer.spark.result import Result
 
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
@@ -186,17 +189,17 @@ def _size(count: int) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
 
 
-def measured(counters: Measured, tallies: Mapping[str, Tally]) -> Mapping[str, int] | None:
-    """The counters in what the user gave: a query, a progress event, or counters."""
+def measured(counters: Measured, tallies: Mapping[str, Tally], result: Result) -> Mapping[str, int] | None:
+    """The counters of a result in what the user gave: a query, a progress event, or counters."""
     if counters is None:
         return None
     if isinstance(counters, Mapping):
         if "seen" in counters:
             return counters
         if "observedMetrics" in counters:
-            return read_counters(counters)
+            return read_counters(counters, result)
     elif hasattr(counters, "recentProgress"):  # a query, classic or over Connect
-        batches = [read_counters(event) for event in counters.recentProgress]
+        batches = [read_counters(event, result) for event in counters.recentProgress]
         found = [batch for batch in batches if batch is not None]
         return total(found, tallies) if found else None
     advice = "give a StreamingQuery, its lastProgress, or what .write gave"

@@ -22,7 +22,7 @@ from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.gives import CHANGES, RESULTS
 from latecomer.outputs import CHANGE, FINAL, PANE, REVISION_COLUMNS, Pane
 from latecomer.spark.compat import available_now_settings, await_sources
-from latecomer.spark.counters import Counters
+from latecomer.spark.counters import Counters, metric_name
 from latecomer.spark.explain import Measured, measured, result_text
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
@@ -43,6 +43,12 @@ class Result:
     def __init__(self, query: Query) -> None:
         self._query, self._lanes, self._counters = query, query.lanes, query.counters
         self._spark, self._streaming = query.declared.df.sparkSession, query.declared.df.isStreaming
+        self._metric = metric_name()
+
+    @property
+    def metric(self) -> str:
+        """What the names of its counters in Spark's progress events begin with."""
+        return self._metric
 
     @property
     def results(self) -> DataFrame:
@@ -74,7 +80,7 @@ class Result:
             rule = f"be one of {', '.join(self._lanes.names)}"
             raise InputError(must("view", rule, name, "other strategies have other views"))
         self._check_alone(name)
-        return self._lanes.rows(self._counters.observed(self._query.packed()), name)
+        return self._lanes.rows(self._counters.observed(self._query.packed(), self.metric), name)
 
     @property
     def late(self) -> DataFrame:
@@ -125,7 +131,8 @@ class Result:
                     sink.check_new(spark)
             bind(spark, checkpoint, stored)
         control = control_file(spark, checkpoint)
-        packed = self._counters.observed(self._query.packed(control if self._query.controlled else None))
+        packed = self._query.packed(control if self._query.controlled else None)
+        packed = self._counters.observed(packed, self.metric)
         spool = control.rsplit("/", 1)[0] + "/latecomer-packed"
         write = _without_result(_batch_writer(self._lanes, targets, self._counters, (), spool))
         writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
@@ -168,7 +175,7 @@ class Result:
 
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
-        return result_text(self._query.stories, measured(counters, self._counters.tallies))
+        return result_text(self._query.stories, measured(counters, self._counters.tallies, self))
 
     def _flat(self) -> bool:
         """Whether no value of the user's can be large; what we say of each result is short."""
