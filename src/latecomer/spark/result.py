@@ -24,6 +24,7 @@ from latecomer.outputs import CHANGE, FINAL, PANE, REVISION_COLUMNS, Pane
 from latecomer.spark.compat import available_now_settings, await_sources
 from latecomer.spark.counters import Counters, metric_name
 from latecomer.spark.explain import Measured, measured, result_text
+from latecomer.spark.failures import in_one_sentence
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
@@ -31,6 +32,7 @@ from latecomer.spark.schema import is_flat
 from latecomer.spark.session import changed_settings, check_settings, settings_for_start, warn_of_refused
 from latecomer.spark.shipping import check_workers
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
+from latecomer.spark.started import started
 from latecomer.spark.stored import bind, control_file, is_bound
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ class Result:
     ) -> StreamingQuery:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
+        Spark's query, but where it fails, `awaitTermination` raises one sentence, Spark's error behind it.
         Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
         `results` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
@@ -148,7 +151,7 @@ class Result:
                 query = writer.start()
             if lasting:
                 await_sources(query)
-        return query
+        return started(query)
 
     def write(
         self,
@@ -163,7 +166,8 @@ class Result:
         targets = _sinks(_text(path), sinks or {}, self._lanes)
         counts = tuple(self._counters.tallies)
         check_workers(self._spark)
-        with settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune):
+        settings = settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune)
+        with settings, in_one_sentence():
             return _batch_writer(self._lanes, targets, self._counters, counts)(self._query.packed(), 0)
 
     def explain(self, counters: Measured = None) -> None:
@@ -187,7 +191,8 @@ class Result:
         check_workers(self._spark)
         if self._streaming:
             others = ", ".join(lane for lane in LANES if lane != lane_of(name))
-            text = f".{name} alone writes one lane: rows of {others} are then only counted; "
+            text = f".{name} alone writes one lane: rows of {others} are then only counted, and a foreachBatch must "
+            text += "read its batch whole (take, limit and isEmpty stop Spark's state); "
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=4)
 
 

@@ -1,0 +1,40 @@
+"""The query that `start` gives: Spark's own, whose failure is one sentence of ours with Spark's error as its cause."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from latecomer.spark.failures import in_one_sentence, sentence
+
+_Base = StreamingQuery if TYPE_CHECKING else object
+
+
+class _Started(_Base):
+    """What is said differently; everything else is Spark's, classic or over Connect."""
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        with in_one_sentence():
+            return super().awaitTermination(timeout)
+
+    def processAllAvailable(self) -> None:
+        with in_one_sentence():
+            super().processAllAvailable()
+
+    def exception(self) -> StreamingQueryException | None:
+        found = super().exception()
+        return None if found is None else cast("StreamingQueryException", sentence(found))
+
+
+def started(query: StreamingQuery) -> StreamingQuery:
+    """The same query, with errors in our words."""
+    query.__class__ = _kind(type(query))
+    return query
+
+
+@cache
+def _kind(sparks: type[StreamingQuery]) -> type[StreamingQuery]:
+    return type(sparks.__name__, (_Started, sparks), {"__module__": sparks.__module__, "__doc__": sparks.__doc__})
