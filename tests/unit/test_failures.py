@@ -63,6 +63,12 @@ def test_a_failure_outside_of_python_gives_the_deepest_cause() -> None:
     assert "got '[MISSING] no such table.'" in str(told)
 
 
+def test_a_cause_that_only_the_jvm_shows_is_found() -> None:
+    spark = StreamingQueryException(f"{FAILED}Exception thrown in awaitResult: {PLAN}")
+    spark._stackTrace = "org.apache.Outer: x\n  at y\nCaused by: java.io.IOException: Disk quota exceeded\n  at z"  # type: ignore[attr-defined]
+    assert "got 'java.io.IOException: Disk quota exceeded'" in str(sentence(spark))
+
+
 def test_what_is_no_failure_of_python_or_of_a_query_stays_sparks() -> None:
     with pytest.raises(AnalysisException, match="no such column"), in_one_sentence():
         raise AnalysisException("[UNRESOLVED_COLUMN] no such column")

@@ -27,6 +27,7 @@ from latecomer.spark.pack import KEEP
 from latecomer.spark.questions import Strategies
 from latecomer.spark.refusals import refusal
 from latecomer.spark.shards import check_shards
+from latecomer.spark.upstream import warn_of_dropped
 from latecomer.windows import WINDOW_START, SessionWindow, Window
 
 
@@ -67,6 +68,7 @@ def disordered(
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
     if shards is not None:
         check_shards(shards)
+    warn_of_dropped(df, stacklevel=2)
     columns = tuple(df.columns)
     return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, frozenset(columns)))
 

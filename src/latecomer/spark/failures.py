@@ -49,7 +49,8 @@ def reading(what: str) -> Iterator[None]:
 def deepest(error: Exception) -> str:
     """The innermost cause that Spark names, in one line."""
     text = str(error).partition("=== Streaming Query ===")[0].rpartition("terminated with exception: ")[2]
-    causes = re.findall(r"(?:Caused by: |: )([\w.$]+(?:Exception|Error): [^\n]*)", text)
+    behind = getattr(error, "_stackTrace", None) or ""  # of the JVM; what is shown of it leaves causes out
+    causes = re.findall(r"(?:Caused by: |: )([\w.$]+(?:Exception|Error): [^\n]*)", f"{text}\n{behind}")
     return _plain(causes[-1] if causes else text.strip().split("\n", 1)[0])
 
 
