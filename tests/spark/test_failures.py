@@ -54,8 +54,10 @@ def test_a_sink_that_fails_is_named(spark: SparkSession, folder: Path, tmp_path:
     query = start(stream(spark, folder).pass_through(), tmp_path, sinks={"results": to_my_table})
     with pytest.raises(lc.LatecomerError) as raised:
         query.processAllAvailable()
-    said = r"your function to_my_table must run without an error; got \"KeyError: 'no such table' \(test_failures\.py, line"
-    assert raised.match(said)
+    said = (
+        "your function to_my_table must run without an error; got \"KeyError: 'no such table' (test_failures.py, line"
+    )
+    assert str(raised.value).startswith(said)
 
 
 def test_a_sink_may_read_a_part_of_its_rows_or_nothing(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
@@ -82,4 +84,5 @@ def test_a_function_that_fails_in_a_worker_is_named_in_a_batch_too(
     with pytest.raises(PySparkException) as raised:
         result.tiers("1 s", partial=halves, merge=halves, returns=returns).write(tmp_path)
     assert isinstance(raised.value, lc.LatecomerError)
-    assert raised.match(r"^your function halves must run without an error; got 'ValueError: no halves \(test_failures\.py")
+    said = "your function halves must run without an error; got 'ValueError: no halves (test_failures.py, line"
+    assert str(raised.value).startswith(said)

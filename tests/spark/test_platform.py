@@ -101,7 +101,7 @@ def test_what_spark_says_of_a_worker_is_understood() -> None:
     missing = """[JOB] Task 0 in stage 1.0 failed: java.io.IOException: Cannot run program "/no/python": error=2
         at java.base
     Caused by: java.io.IOException: error=2, No such file or directory"""
-    with pytest.raises(lc.LatecomerError, match=r"workers must run Python; got .*No such file.*; set PYSPARK_PYTHON to"):
+    with pytest.raises(lc.LatecomerError, match=r"workers must run Python; got .*No such file.*; set PYSPARK_PYTHON"):
         asked(Workers(missing))
 
 

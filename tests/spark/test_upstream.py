@@ -17,9 +17,7 @@ def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
 
 
-def test_steps_that_drop_rows_before_are_told_when_a_stream_is_declared(
-    spark: SparkSession, stream: DataFrame
-) -> None:
+def test_steps_that_drop_rows_before_are_told_when_a_stream_is_declared(spark: SparkSession, stream: DataFrame) -> None:
     marked = stream.withWatermark("ts", "5 seconds")
     other = stream.selectExpr("id", "value AS other")
     told = {

@@ -14,19 +14,19 @@ PLAN = """ SQLSTATE: 39000 SQLSTATE: XXKST
 Identifier: [id = 1, runId = 2]
 Logical Plan:
 ~Project ["latecomer.errors.InputError: a plan must not be read"]"""
-WORKER = '''An exception was thrown from the Python worker:
+WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
   File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 4327, in invoke_udf
     run_process()
   File "/somewhere/latecomer-0.1.0.zip/latecomer/tiers/ordered.py", line 254, in _changed
     given = returned(function(events.user_rows), returns, self._layout.time, name)
-'''
-USER = '''  File "/home/ann/latecomer/job.py", line 18, in halve
+"""
+USER = """  File "/home/ann/latecomer/job.py", line 18, in halve
     return rows / 0
            ~~~~~^~~
   File "/usr/lib/python3.11/fractions.py", line 7, in __truediv__
     raise ZeroDivisionError(
-'''
+"""
 
 
 def test_our_own_error_comes_back_as_it_was_raised() -> None:
@@ -43,7 +43,8 @@ def test_our_own_error_comes_back_as_it_was_raised() -> None:
 def test_an_error_in_a_users_function_names_it_and_the_line() -> None:
     spark = StreamingQueryException(f"{FAILED}{WORKER}{USER}my.errors.ZeroDivisionError: 1/0\nat rows\n{PLAN}")
     said = str(sentence(spark))
-    assert said.startswith("your function halve must run without an error; got 'ZeroDivisionError: 1/0 (job.py, line 18)'")
+    got = "'ZeroDivisionError: 1/0 (job.py, line 18)'"
+    assert said.startswith(f"your function halve must run without an error; got {got}; mend it")
     assert "\n" not in said
 
 

@@ -20,13 +20,23 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.controls import Control
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, aligned_punctuation, floor_times
+from latecomer.events import (
+    FOREVER_US,
+    NEVER_US,
+    Bools,
+    EventBatch,
+    Int64s,
+    Layout,
+    aligned_punctuation,
+    floor_times,
+)
 from latecomer.gives import Explained, Gives, Line, Onward, Tally, Verb, own_columns
 from latecomer.outputs import Output, refused, results_of
 from latecomer.progress import Timeline
@@ -206,13 +216,24 @@ class _Reorder(Machine):
         """Events moved to the first time that is not too late, with a column that says how far; windows follow."""
         moved_us = np.maximum(batch.ts_us, earliest_us)
         far = pa.array(moved_us - batch.ts_us)
-        rows = _with_times(batch.rows, batch.layout.time, moved_us)
-        if batch.layout.window is not None and self._settings.align_us is not None:
-            rows = _with_times(rows, batch.layout.window, floor_times(moved_us, self._settings.align_us))
+        rows = _with_times(batch.rows, batch.layout.time, pa.array(moved_us))
+        if self._settings.align_us is not None:
+            rows = _with_windows(rows, batch, moved_us, self._settings.align_us)
         return EventBatch(rows.append_column(ADJUSTED, far), batch.layout)
 
 
-def _with_times(rows: pa.RecordBatch, name: str, times_us: Int64s) -> pa.RecordBatch:
+def _with_windows(rows: pa.RecordBatch, batch: EventBatch, moved_us: Int64s, align_us: int) -> pa.RecordBatch:
+    """The windows of events that were moved: start and end move alike."""
+    starts_us, layout = floor_times(moved_us, align_us), batch.layout
+    if layout.window is not None:
+        rows = _with_times(rows, layout.window, pa.array(starts_us))
+    if layout.window_end is not None:
+        far_us = pa.array(starts_us - floor_times(batch.ts_us, align_us))
+        rows = _with_times(rows, layout.window_end, pc.add(rows.column(layout.window_end).view(pa.int64()), far_us))
+    return rows
+
+
+def _with_times(rows: pa.RecordBatch, name: str, times_us: pa.Int64Array) -> pa.RecordBatch:
     place = rows.schema.get_field_index(name)
     field = rows.schema.field(place)
-    return rows.set_column(place, field, pa.array(times_us).view(field.type))
+    return rows.set_column(place, field, times_us.view(field.type))

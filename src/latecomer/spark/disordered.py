@@ -9,6 +9,7 @@ Paper: Impatience (Chandramouli, Goldstein, Li), sections IV-A and IV-B.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.gives import Line
-from latecomer.spark.align import window_start
+from latecomer.spark.align import window_end, window_start
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
@@ -28,7 +29,7 @@ from latecomer.spark.questions import Strategies
 from latecomer.spark.refusals import refusal
 from latecomer.spark.shards import check_shards
 from latecomer.spark.upstream import warn_of_dropped
-from latecomer.windows import WINDOW_START, SessionWindow, Window
+from latecomer.windows import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, SessionWindow, Window
 
 
 def disordered(
@@ -91,6 +92,10 @@ class Events(Strategies):
         step = Line("where", self._shown(condition))
         return self._after(step, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
 
+    def filter(self, condition: str | Column) -> Events:
+        """The same as `where`."""
+        return self.where(condition)
+
     def select(self, *columns: str | Column) -> Events:
         """Choose or compute columns; time and the other roles stay known even if not chosen."""
         df = self._declared.df
@@ -113,18 +118,27 @@ class Events(Strategies):
         step = Line("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
         return self._after(step, df=df, intact=intact, columns=users(df))
 
-    def tumbling(self, size: Duration) -> Events:
-        """Windows of one size, one after the other: adds `window_start`; the sort gives a window at a time.
+    def withColumn(self, colName: str, col: str | Column) -> Events:
+        """The same as `with_columns` of one column."""
+        return self.with_columns(**{colName: col})
 
-        Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the wall clock).
+    def withColumns(self, colsMap: Mapping[str, str | Column]) -> Events:
+        """The same as `with_columns`."""
+        return self.with_columns(**colsMap)
+
+    def tumbling(self, size: Duration) -> Events:
+        """Windows of one size, one after the other: adds `window_start` and `window_end`.
+
+        The sort gives a window at a time. Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the
+        wall clock).
         """
         return self._aligned(size, size, window_step("tumbling", size))
 
     def hopping(self, size: Duration, advance: Duration | None = None) -> Events:
-        """Windows of one size, one every `advance`: adds `window_start`; the sort gives a window at a time.
+        """Windows of one size, one every `advance`: adds `window_start` and `window_end`.
 
-        No row is copied: `window_start` is the start of the last window the event falls in; the others that it
-        falls in began one advance earlier each.
+        The sort gives a window at a time. No row is copied: the window is the last one that the event falls in; the
+        others that it falls in began, and end, one advance earlier each.
         """
         if advance is None:
             advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
@@ -156,15 +170,18 @@ class Events(Strategies):
         return Events(replace(self._declared, steps=(*self._declared.steps, step), **changes))
 
     def _aligned(self, size: Duration, advance: Duration, step: Line) -> Events:
-        """Add the start of the window, from the time the stream was declared with."""
+        """Add the start and the end of the window, from the time the stream was declared with."""
         found, declared = Window(size, advance), self._declared
         self._check_no_window(step.word)
-        if WINDOW_START in [name.lower() for name in declared.columns]:
-            advice = "rename it before, or select it away"
-            raise InputError(must(f"columns before {step.word}", f"not be named {WINDOW_START}", WINDOW_START, advice))
-        start = window_start(declared.roles.types[declared.roles.time], found.advance_us)
-        df = declared.df.withColumn(WINDOW_START, start)
-        columns, intact = (*declared.columns, WINDOW_START), declared.intact | {WINDOW_START}
+        for name in declared.columns:
+            if name.lower() in WINDOW_COLUMNS:
+                rule = f"not be named {' or '.join(WINDOW_COLUMNS)}"
+                advice = "rename it before, or select it away"
+                raise InputError(must(f"columns before {step.word}", rule, name, advice))
+        kind = declared.roles.types[declared.roles.time]
+        df = declared.df.withColumn(WINDOW_START, window_start(kind, found.advance_us))
+        df = df.withColumn(WINDOW_END, window_end(kind, found.size_us))
+        columns, intact = (*declared.columns, *WINDOW_COLUMNS), declared.intact | set(WINDOW_COLUMNS)
         return self._after(step, df=df, columns=columns, intact=intact, window=found)
 
     def _check_no_window(self, word: str) -> None:
@@ -191,9 +208,9 @@ class Events(Strategies):
         return [self._guarded(column).alias(names[0]) if declared.filtered and len(names) == 1 else column]
 
     def _is_time(self, column: Column, field: T.StructField) -> bool:
-        """Whether a Column is nothing but the time or the window's start; no text, so it cannot be a literal either."""
+        """Whether a Column is nothing but the time or a bound of the window; no text, so no literal either."""
         name, plain = field.name, f"Column<'{field.name}'>"
-        if name not in (self._declared.roles.time, WINDOW_START) or name not in self._declared.columns:
+        if name not in (self._declared.roles.time, *WINDOW_COLUMNS) or name not in self._declared.columns:
             return False
         return str(column) == plain and field.dataType == self._declared.df.schema[name].dataType
 

@@ -29,7 +29,10 @@ Measured = StreamingQuery | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Story:
-    """What happened to a stream up to a stage; `moved` are the columns that go through it."""
+    """What happened to a stream up to a stage.
+
+    moved: the columns that go through it. controls: the settings that may have changed since the query was started.
+    """
 
     name: str
     read: T.StructType
@@ -37,6 +40,7 @@ class Story:
     steps: tuple[Line, ...]
     moved: tuple[T.StructField, ...]
     gives: Gives
+    controls: tuple[str, ...] = ()
 
 
 def columns_text(count: int) -> str:
@@ -46,7 +50,7 @@ def columns_text(count: int) -> str:
 
 def window_step(word: str, size: Duration, advance: Duration | None = None) -> Line:
     """The step of a window."""
-    return Line(word, str(size) if advance is None else f"{size}, every {advance}", "adds window_start")
+    return Line(word, str(size) if advance is None else f"{size}, every {advance}", "adds window_start, window_end")
 
 
 def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:
@@ -78,6 +82,9 @@ def _stage_lines(story: Story, measured: Mapping[str, int] | None, *, first: boo
     said = story.gives.explained
     steps = [step for step in story.steps if step.word not in WINDOWS or not said.own_windows]
     own = [line._replace(effect=line.effect.replace("{time}", story.time)) for line in said.lines]
+    if story.controls:
+        text = f"{' and '.join(story.controls)} may have changed since the start: lc.control(checkpoint).values()"
+        own.append(Line("control", text))
     lines = _section(f"before {said.place}", steps) + _section(said.heading, own)
     lines += [f"after {said.place}", *_lanes(story.gives, measured, last=last)]
     if said.saves and first:

@@ -24,7 +24,7 @@ _BEHIND = "what Spark says is the cause of this error"
 _TRACEBACK = "Traceback (most recent call last):\n"
 _OURS = re.compile(r"latecomer\.errors\.(\w+): ([^\n]* must [^\n]*)")
 _FRAME = re.compile(r'^ +File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)
-_LIBRARIES = re.compile(r"[\\/](?:(?:site|dist)-packages|pyspark\.zip|python[\\/]pyspark|lib[\\/]python[\d.]+)[\\/]|^<froz")
+_LIBRARIES = re.compile(r"/(?:(?:site|dist)-packages|pyspark\.zip|python/pyspark|lib/python[\d.]+)/|^<frozen")
 
 
 def readable(error: Exception) -> Exception:
@@ -117,7 +117,8 @@ def _python_error(text: str) -> _PythonError | None:
 
 def _is_library(file: str) -> bool:
     """Whether a file is one of ours, of Spark's or of another library."""
-    _, ours, rest = file.replace("\\", "/").rpartition("/latecomer/")
+    file = file.replace("\\", "/")
+    _, ours, rest = file.rpartition("/latecomer/")
     return bool(_LIBRARIES.search(file)) or (bool(ours) and (_PACKAGE / rest).exists())
 
 

@@ -22,13 +22,13 @@ from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
 from latecomer.spark.planner import Query, plan_query
-from latecomer.spark.refusals import stage_refusal
+from latecomer.spark.refusals import question_refusal, stage_refusal
 from latecomer.spark.result import Result
 from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.ordered import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
-from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
+from latecomer.windows import WINDOW_COLUMNS, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
 
 Asked = Declared | Further
 
@@ -93,6 +93,11 @@ class AggregateQuery(Repairable):
             raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
         return without_window(self._declared), WindowAggregation(self._window, self._aggregates)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise question_refusal(name, "aggregate")
+
 
 class InOrder:
     """What can be run on its events in order: the stream itself, or an operator on it."""
@@ -135,6 +140,11 @@ class App(InOrder, Repairable):
             advice = "leave the window out: the application has its own; or call .aggregate(...).timetravel(...)"
             raise InputError(must("app(...).timetravel", "be asked of events without a window", "one before", advice))
         return self._declared, self._operator
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise question_refusal(name, "app")
 
 
 class Strategies(InOrder):
@@ -253,8 +263,8 @@ def without_window(declared: Asked) -> Asked:
 
 
 def without_start(declared: Asked) -> Asked:
-    """The events without the column that a window added: results have their own."""
+    """The events without the columns that a window added: results have their own."""
     if isinstance(declared, Further) or not isinstance(declared.window, Window):
         return declared
-    columns = tuple(name for name in declared.columns if name != WINDOW_START)
-    return replace(declared, df=declared.df.drop(WINDOW_START), columns=columns)
+    columns = tuple(name for name in declared.columns if name not in WINDOW_COLUMNS)
+    return replace(declared, df=declared.df.drop(*WINDOW_COLUMNS), columns=columns)

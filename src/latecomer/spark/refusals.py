@@ -16,10 +16,10 @@ def strategies() -> dict[str, str]:
 
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")
 
+_GROUPING = ("groupBy", "groupby", "group_by", "agg")
+
 # What needs order, and how it is called on a result's `.results`.
 _ORDER_SENSITIVE = {
-    "agg": "groupBy(...).agg(...)",
-    **dict.fromkeys(("groupBy", "groupby", "group_by"), "groupBy(...)"),
     **dict.fromkeys(("drop_duplicates", "dropDuplicates"), "dropDuplicates(...)"),
     **dict.fromkeys(("rank", "row_number", "lag", "lead", "over"), "select(...)"),
     **dict.fromkeys(("scan", "pattern"), "mapInArrow(...)"),
@@ -38,6 +38,8 @@ _ORDER_SENSITIVE = {
 
 def refusal(name: str) -> AttributeError:
     """The error for a name that a disordered stream does not have."""
+    if name in _GROUPING:
+        return OrderSensitiveError(must(name, "be asked of windows, by key", "a disordered stream", _grouping_advice()))
     if name in _ORDER_SENSITIVE:
         known = strategies()
         first, *others = known
@@ -55,9 +57,36 @@ def refusal(name: str) -> AttributeError:
     return AttributeError(must(name, rule, "a disordered stream", f"call {calls} first, then .results.{name}"))
 
 
+def _grouping_advice() -> str:
+    """How rows are grouped here: by the key, in windows; or by Spark, after the sort."""
+    asked = " or ".join(f".tumbling(size).{call}" for call in strategies() if call.startswith("aggregate("))
+    first = next(iter(strategies()))
+    return f"name the columns in disordered(key=...) and call {asked}; or .{first} first, then .results.groupBy(...)"
+
+
 def stage_refusal(name: str) -> AttributeError:
     """The error for a name that the events of a further stage do not have."""
+    if name in _GROUPING:
+        advice = "name the columns in .by(...) and call .tumbling(size).aggregate(...)"
+        return OrderSensitiveError(must(name, "be asked of windows, by key", "the events of a further stage", advice))
     if name in STEPS or (not name.startswith("_") and hasattr(DataFrame, name)):
         advice = "do it before the first strategy, or write the results and start a second query"
         return AttributeError(must(name, "be called on a DataFrame", "the events of a further stage", advice))
     return AttributeError(f"'StageEvents' object has no attribute {name!r}")
+
+
+def result_refusal(name: str) -> AttributeError:
+    """The error for a name that a result does not have."""
+    if not name.startswith("_") and hasattr(DataFrame, name):
+        advice = f"call .results.{name}, or .start(...) to write all lanes of a stream, .write(...) of a batch"
+        return AttributeError(must(name, "be called on a DataFrame", "a result, which has several lanes", advice))
+    return AttributeError(f"'Result' object has no attribute {name!r}")
+
+
+def question_refusal(name: str, word: str) -> AttributeError:
+    """The error for a name that a question without a strategy, `aggregate(...)` or `app(...)`, does not have."""
+    calls = " or ".join(f".{call}" for call in strategies() if call.startswith(f"{word}("))
+    if not name.startswith("_"):
+        advice = f"call {calls} first"
+        return AttributeError(must(name, "be called on a result", f"{word}(...), which has no strategy yet", advice))
+    return AttributeError(f"{word}(...) has no attribute {name!r}")

@@ -28,6 +28,7 @@ from latecomer.spark.failures import in_one_sentence
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
+from latecomer.spark.refusals import result_refusal
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import changed_settings, check_settings, settings_for_start, warn_of_refused
 from latecomer.spark.shipping import check_workers
@@ -180,6 +181,11 @@ class Result:
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
         return result_text(self._query.stories, measured(counters, self._counters.tallies, self))
+
+    if not TYPE_CHECKING:  # so that a type checker refuses these calls too
+
+        def __getattr__(self, name: str) -> Any:
+            raise result_refusal(name)
 
     def _flat(self) -> bool:
         """Whether no value of the user's can be large; what we say of each result is short."""

@@ -8,7 +8,7 @@ from math import gcd
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 
-WINDOW_START, WINDOW_END = "window_start", "window_end"
+WINDOW_COLUMNS = WINDOW_START, WINDOW_END = "window_start", "window_end"
 MOST_SLICES = 10_000
 
 
@@ -23,6 +23,9 @@ class Window:
         if self.size_us < self.advance_us:
             rule = f"be at most the size ({self.size}), or events fall between windows"
             raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
+
+    def check_slices(self) -> None:
+        """Refuse windows of too many slices: to be asked by what works on slices."""
         if self.slices > MOST_SLICES:
             rule = f"have at most {MOST_SLICES:,} slices, which are as long as size and advance have in common"
             advice = "make the advance longer, or a part of the size"
