@@ -93,6 +93,9 @@ def read_counters(progress: Any, result: Result | None = None) -> dict[str, int]
 
     result: whose counters, where a query of Spark's has those of several (`a.results.join(b.results, ...)`).
     """
+    if progress is not None and not (isinstance(progress, Mapping) and "observedMetrics" in progress):
+        advice = "e.g. query.lastProgress"
+        raise InputError(must("counters", "be read from a progress event", type(progress).__name__, advice))
     observed = {} if progress is None else progress["observedMetrics"]
     found = {name: row for name, row in observed.items() if name.startswith(PREFIX) and row is not None}
     if result is not None and len({_result_of(name) for name in found}) > 1:

@@ -221,8 +221,9 @@ class StageEvents(Strategies):
         """Windows of one size, one after the other, to be asked with `aggregate`."""
         return self._windowed(Window(size), window_step("tumbling", size))
 
-    def hopping(self, size: Duration, advance: Duration) -> StageEvents:
+    def hopping(self, size: Duration, advance: Duration | None = None) -> StageEvents:
         """Windows of one size, one every `advance`, to be asked with `aggregate`."""
+        check_advance(advance)
         return self._windowed(Window(size, advance), window_step("hopping", size, advance))
 
     def session(self, gap: Duration) -> StageEvents:
@@ -248,6 +249,13 @@ class StageEvents(Strategies):
             if found is None:
                 raise stage_refusal(name)
             return found
+
+
+def check_advance(advance: Duration | None) -> None:
+    """Windows that hop need two durations."""
+    if advance is None:
+        advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
+        raise InputError(must("hopping", "be given an advance after the size", "none", advice))
 
 
 def _check_no_session(declared: Asked, call: str) -> None:

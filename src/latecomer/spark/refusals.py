@@ -16,6 +16,16 @@ def strategies() -> dict[str, str]:
 
 STEPS = ("where", "select", "with_columns", "tumbling", "hopping", "session")
 
+_OF_RESULTS = ("results", "late", "quarantine", "changes", "tier", "view", "by", "start")
+_OF_QUERIES = (
+    "awaitTermination",
+    "processAllAvailable",
+    "stop",
+    "isActive",
+    "lastProgress",
+    "recentProgress",
+    "status",
+)
 _GROUPING = ("groupBy", "groupby", "group_by", "agg")
 
 # What needs order, and how it is called on a result's `.results`.
@@ -46,6 +56,9 @@ def refusal(name: str) -> AttributeError:
         advice = f"call .{first} first, then .results.{_ORDER_SENSITIVE[name]}"
         advice += "".join(f"; or .{other} to {known[other]}" for other in others)
         return OrderSensitiveError(must(name, "be given events in order", "a disordered stream", advice))
+    if name in _OF_RESULTS:
+        calls = " or ".join(f".{call}" for call in strategies())
+        return AttributeError(must(name, "be asked of a result", "events without a strategy", f"call {calls} first"))
     asked_of_others = [verb for verb in strategies() if verb.endswith(f").{name}(...)")]
     if asked_of_others:
         advice = f"call .{' or .'.join(asked_of_others)}"
@@ -77,6 +90,9 @@ def stage_refusal(name: str) -> AttributeError:
 
 def result_refusal(name: str) -> AttributeError:
     """The error for a name that a result does not have."""
+    if name in _OF_QUERIES:
+        advice = "keep what .start(...) gives: query = result.start(...)"
+        return AttributeError(must(name, "be asked of a query", "a result, which has not been started", advice))
     if not name.startswith("_") and hasattr(DataFrame, name):
         advice = f"call .results.{name}, or .start(...) to write all lanes of a stream, .write(...) of a batch"
         return AttributeError(must(name, "be called on a DataFrame", "a result, which has several lanes", advice))

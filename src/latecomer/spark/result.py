@@ -122,10 +122,10 @@ class Result:
         """
         if not self._streaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
-        checkpoint = _text(checkpoint) or ""
+        checkpoint = _text(checkpoint, "checkpoint") or ""
         if not checkpoint:
             raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
-        targets = _sinks(_text(path), sinks or {}, self._lanes)
+        targets = _sinks(_text(path, "path"), sinks or {}, self._lanes)
         trigger = _trigger(every, available_now=available_now)
         spark, stored = self._spark, self._query.stored
         check_workers(spark)
@@ -164,7 +164,7 @@ class Result:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._streaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = _sinks(_text(path), sinks or {}, self._lanes)
+        targets = _sinks(_text(path, "path"), sinks or {}, self._lanes)
         counts = tuple(self._counters.tallies)
         check_workers(self._spark)
         settings = settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune)
@@ -202,7 +202,9 @@ class Result:
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=4)
 
 
-def _text(path: str | os.PathLike[str] | None) -> str | None:
+def _text(path: str | os.PathLike[str] | None, where: str) -> str | None:
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise InputError(must(where, "be a folder", path, "give its path as text"))
     return None if path is None else os.fspath(path)
 
 
@@ -309,10 +311,15 @@ def _check_folders(files: dict[str, Files], columns: list[str]) -> None:
 
 
 def _trigger(every: str | None, *, available_now: bool) -> dict[str, Any]:
+    if not isinstance(available_now, bool):
+        raise InputError(must("available_now", "be True or False", available_now, "leave it out for False"))
     if every is not None and available_now:
         raise InputError(must("start", "have one trigger", (every, "available_now"), "drop one of them"))
     if available_now:
         return {"availableNow": True}
     if every is None:
         return {}
-    return {"processingTime": f"{duration_us(every, 'every') // 1_000} milliseconds"}
+    every_us = duration_us(every, "every")
+    if every_us < 1_000:
+        raise InputError(must("every", "be at least a millisecond", every, "leave it out for as often as possible"))
+    return {"processingTime": f"{every_us // 1_000} milliseconds"}

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from latecomer._version import __version__
-from latecomer.errors import LatecomerError, must
+from latecomer.errors import InputError, LatecomerError, must
 from latecomer.spark.compat import check_connect, check_spark
 from latecomer.spark.failures import deepest
 
@@ -55,6 +55,8 @@ def check_workers(spark: SparkSession) -> None:
 
 def ship(spark: SparkSession) -> None:
     """Send this package to the workers of a session that lack it; numpy, numba, pandas and pyarrow must be there."""
+    if not hasattr(spark, "addArtifacts"):
+        raise InputError(must("ship", "be given a Spark session", spark, "e.g. lc.ship(spark)"))
     spark.addArtifacts(str(_archive()), pyfile=True)
     _checked.discard(spark)
 

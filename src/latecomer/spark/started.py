@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from latecomer.spark.failures import in_one_sentence, sentence
 
-_Base = StreamingQuery if TYPE_CHECKING else object
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery as Sparks
+else:
+    Sparks = object
+
+_kinds: dict[type[Any], type[Any]] = {}
 
 
-class _Started(_Base):
+class _Started(Sparks):
     """What is said differently; everything else is Spark's, classic or over Connect."""
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
@@ -31,10 +35,9 @@ class _Started(_Base):
 
 def started(query: StreamingQuery) -> StreamingQuery:
     """The same query, with errors in our words."""
-    query.__class__ = _kind(type(query))
+    sparks = type(query)
+    if sparks not in _kinds:
+        told = {"__module__": sparks.__module__, "__doc__": sparks.__doc__}
+        _kinds[sparks] = type(sparks.__name__, (_Started, sparks), told)
+    query.__class__ = _kinds[sparks]
     return query
-
-
-@cache
-def _kind(sparks: type[StreamingQuery]) -> type[StreamingQuery]:
-    return type(sparks.__name__, (_Started, sparks), {"__module__": sparks.__module__, "__doc__": sparks.__doc__})
