@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -141,7 +141,7 @@ USAGES: dict[str, tuple[Any, str]] = {
     "a number as path": (lambda e: e.pass_through().write(5), "path must be a folder; got 5"),
     "counters of a result": (lambda e: lc.read_counters(e.pass_through()), "counters must be read from a progress eve"),
     "counters of nothing": (lambda e: lc.final_through({}), "counters must be read from a progress event; got 'dict'"),
-    "no session": (lambda e: lc.ship(None), "ship must be given a Spark session; got None"),
+    "no session": (lambda e: lc.ship(cast(Any, None)), "ship must be given a Spark session; got None"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import latecomer as lc
-from tests.spark.streams import SCHEMA
+from tests.spark.streams import SCHEMA, make_events, write_in_parts
 
 
 @pytest.fixture
@@ -44,3 +44,15 @@ def test_nothing_is_said_of_steps_that_keep_no_state(
         lc.disordered(stream.where("id > 3").join(spark.range(3), "id"), time="ts")
         lc.disordered(spark.range(3).selectExpr("id AS ts").distinct(), time="ts")
     assert capsys.readouterr().out == ""
+
+
+def test_a_watermark_alone_drops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(300, seed=2), tmp_path / "in", 2)
+    df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    with pytest.warns(lc.LatecomerWarning, match="where it does nothing"):
+        events = lc.disordered(df.withWatermark("ts", "1 millisecond"), time="ts", arrival="arrival", shards=1)
+    sinks = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
+    query = events.pass_through().start(checkpoint=tmp_path / "checkpoint", sinks=sinks, available_now=True)
+    query.awaitTermination()
+    given = [counters["given"] for event in query.recentProgress if (counters := lc.read_counters(event))]
+    assert sum(given) == 300
