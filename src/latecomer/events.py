@@ -42,7 +42,8 @@ EVENT_CHANGE_FIELD = pa.field(EVENT_CHANGE, pa.int8())
 class Layout:
     """Which column of a batch plays which role; columns named `_lc_*` are carried for us, not the user's.
 
-    `window`: the start of the event's window, where a window was asked for and the column is still that.
+    `window` and `window_end`: the start and the end of the event's window, where one was asked for and the column is
+    still that.
     """
 
     time: str
@@ -50,6 +51,7 @@ class Layout:
     source: str | None = None
     order: tuple[str, ...] = ()
     window: str | None = None
+    window_end: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +100,61 @@ def test_columns_that_cannot_cross_are_named(df: DataFrame, expression: str, mes
     assert message in str(error.value)
 
 
+USAGES: dict[str, tuple[Any, str]] = {
+    "a list as condition": (lambda e: e.where(["id > 0"]), "where must be given SQL text or a Column; got ['id > 0']"),
+    "a value as condition": (lambda e: e.filter(True), "where must be given SQL text or a Column; got True"),
+    "a number as condition": (lambda e: e.where("id"), "where must be given a condition; got 'bigint'; compare it"),
+    "an unknown column": (lambda e: e.where("nid > 0"), "where must be something that Spark understands; got '[UNRES"),
+    "broken SQL": (
+        lambda e: e.where("id >> > 0"),
+        'where must be something that Spark understands; got "[PARSE_SYNTAX',
+    ),
+    "no column": (lambda e: e.select(), "select must be given at least one column; got 'none'"),
+    "a number as column": (lambda e: e.select(5), "select must be given names or Columns; got 5"),
+    "an unknown name": (lambda e: e.select(["ts", "nid"]), "select must be something that Spark understands"),
+    "a carried name": (
+        lambda e: e.select(F.lit(1).alias("_lc_x")),
+        "select must name columns as text",
+    ),
+    "a constant": (lambda e: e.with_columns(a=5), "with_columns must be given SQL text or a Column; got 5; e.g. 'kwh"),
+    "a carried column": (lambda e: e.with_columns(_LC_ts="1"), "with_columns must name columns as text that does not"),
+    "a formula of nothing": (
+        lambda e: e.with_columns(a="nid + 1"),
+        "with_columns must be something that Spark un",
+    ),
+    "text for a dict": (lambda e: e.withColumns("a"), "withColumns must be given a dict of names and expressions"),
+    "a number as name": (lambda e: e.withColumn(5, "1"), "withColumn must name columns as text"),
+    "a column as attribute": (lambda e: e.number, "columns of events must be named in the steps; got 'events.number'"),
+    "a column as item": (lambda e: e["number"], "columns of events must be named in the steps; got 'events.number'"),
+    "start before a strategy": (lambda e: e.start("out"), "start must be asked of a result; got 'events without a str"),
+    "results before a strategy": (lambda e: e.results, "results must be asked of a result"),
+    "waiting for a result": (lambda e: e.pass_through().awaitTermination(), "must be asked of a query; got 'a result"),
+    "one duration in a stage": (lambda e: e.pass_through().by().hopping("1 s"), "hopping must be given an advance"),
+    "a sink of one argument": (
+        lambda e: e.pass_through().write("out", sinks={"late": lambda rows: None}),
+        "sinks['late'] must be a folder or a callable (DataFrame, batch id)",
+    ),
+    "a sink's class": (
+        lambda e: e.pass_through().write("o", sinks={"late": lc.Discard}),
+        "must be a folder",
+    ),
+    "a number as path": (lambda e: e.pass_through().write(5), "path must be a folder; got 5"),
+    "counters of a result": (lambda e: lc.read_counters(e.pass_through()), "counters must be read from a progress eve"),
+    "counters of nothing": (lambda e: lc.final_through({}), "counters must be read from a progress event; got 'dict'"),
+    "no session": (lambda e: lc.ship(cast(Any, None)), "ship must be given a Spark session; got None"),
+}
+
+
+@pytest.mark.parametrize("usage", USAGES)
+def test_wrong_usage_is_one_sentence_before_anything_runs(df: DataFrame, usage: str) -> None:
+    call, message = USAGES[usage]
+    with pytest.raises((lc.InputError, AttributeError)) as error:
+        call(lc.disordered(df, time="ts", shards=1))
+    assert str(error.value).startswith(message) or message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    assert "_lc_ts" not in str(error.value), "of columns that are not the user's nothing is said"
+
+
 def test_doubled_names_are_refused(df: DataFrame) -> None:
     with pytest.raises(lc.InputError, match="columns must have unique names; got 'id'"):
         lc.disordered(df.selectExpr("ts", "id", "id"), time="ts")
@@ -137,8 +192,15 @@ def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> 
         streamed.write("out")
     with pytest.raises(lc.InputError, match="every must be a duration with a unit"):
         streamed.start("out", checkpoint=str(tmp_path / "c"), every="5")
-    with pytest.raises(lc.InputError, match="checkpoint must be a folder"):
-        streamed.start("out", checkpoint="")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"checkpoint": ""}, "checkpoint must be a folder"),
+        ({"checkpoint": 5}, "checkpoint must be a folder; got 5"),
+        ({"checkpoint": "c", "every": "1 us"}, "every must be at least a millisecond; got '1 us'"),
+        ({"checkpoint": "c", "available_now": "yes"}, "available_now must be True or False; got 'yes'"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(lc.InputError, match=message):
+            streamed.start("out", **arguments)
 
 
 def test_a_million_rows_of_one_time_all_come_out(spark: SparkSession) -> None:

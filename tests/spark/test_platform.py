@@ -98,8 +98,11 @@ def test_what_spark_says_of_a_worker_is_understood() -> None:
     asked: Any = shipping._asked
     assert asked(Workers(mismatch)) == {"python": "3.9"}
     assert asked(Workers("ModuleNotFoundError: No module named 'pyarrow'"))["missing"] == "pyarrow"
-    with pytest.raises(PySparkException, match="something else"):
-        asked(Workers("something else"))
+    missing = """[JOB] Task 0 in stage 1.0 failed: java.io.IOException: Cannot run program "/no/python": error=2
+        at java.base
+    Caused by: java.io.IOException: error=2, No such file or directory"""
+    with pytest.raises(lc.LatecomerError, match=r"workers must run Python; got .*No such file.*; set PYSPARK_PYTHON"):
+        asked(Workers(missing))
 
 
 def test_without_tuning_no_setting_is_touched(

@@ -147,6 +147,8 @@ def test_late_rows_are_moved_up_and_say_by_how_much(late_rows: DataFrame) -> Non
     rows = [(row["id"], row["ts"], row["adjusted_us"]) for row in adjusted.changes.collect()]
     assert rows == [(3, 5_000_001, 2_000_001), (2, 9_000_000, 0), (1, 10_000_000, 0), (4, 20_000_000, 0)]
     windows = lc.disordered(late_rows, time="ts", arrival="arrival", shards=2).tumbling("3 s")
+    ends = windows.select("id", "window_end").reorder("5 s", late="adjust").results.collect()
+    assert sorted((row["id"], row["window_end"] // 1_000_000) for row in ends) == [(1, 12), (2, 12), (3, 6), (4, 21)]
     for chosen in (windows, windows.select("id", "window_start")):  # a moved row lies in the window of its new time
         moved = chosen.reorder("5 s", late="adjust").results.collect()
         assert sorted((row["id"], row["window_start"] // 1_000_000) for row in moved) == [
@@ -174,14 +176,16 @@ def test_late_rows_stop_the_query(late_rows: DataFrame) -> None:
 
 
 def test_wall_clocks_and_integers_before_1970_have_windows(spark: SparkSession) -> None:
-    rows = spark.sql("""
+    df = spark.sql("""
         SELECT id, TIMESTAMP_NTZ'1969-12-31 23:59:59' + id * INTERVAL '0.5' SECOND AS wall, id * 500000 - 1000000 AS us
         FROM VALUES (3L), (1L), (0L), (2L) AS t(id)
     """)
-    declared = lc.disordered(rows, time="wall", order="id", earliest="1960-01-01", shards=2).tumbling("1 s")
-    found = [(row["id"], str(row["window_start"])) for row in declared.reorder("1 s", total=True).results.collect()]
-    before, after = "1969-12-31 23:59:59", "1970-01-01 00:00:00"
-    assert found == [(0, before), (1, before), (2, after), (3, after)]
-    declared = lc.disordered(rows, time="us", order="id", earliest="1960-01-01", shards=1).hopping("2 s", "1 s")
-    starts = [tuple(row) for row in declared.select("window_start", "id").reorder("1 s").results.collect()]
-    assert starts == [(-1_000_000, 0), (-1_000_000, 1), (0, 2), (0, 3)]
+    declared = lc.disordered(df, time="wall", order="id", earliest="1960-01-01", shards=2).tumbling("1 s")
+    rows = declared.reorder("1 s", total=True).results.collect()
+    found = [(row["id"], str(row["window_start"]), str(row["window_end"])) for row in rows]
+    before, after, last = "1969-12-31 23:59:59", "1970-01-01 00:00:00", "1970-01-01 00:00:01"
+    assert found == [(0, before, after), (1, before, after), (2, after, last), (3, after, last)]
+    declared = lc.disordered(df, time="us", order="id", earliest="1960-01-01", shards=1).hopping("2 s", "1 s")
+    chosen = declared.select("window_start", "window_end", "id").reorder("1 s")
+    starts = [tuple(row) for row in chosen.results.collect()]
+    assert starts == [(-1_000_000, 1_000_000, 0), (-1_000_000, 1_000_000, 1), (0, 2_000_000, 2), (0, 2_000_000, 3)]

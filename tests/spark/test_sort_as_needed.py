@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import latecomer as lc
 from latecomer.codec import rows_to_bytes
 from latecomer.events import Layout, Stretches
 from latecomer.spark import unpack
-from latecomer.spark.align import window_start
+from latecomer.spark.align import window_end, window_start
 from latecomer.spark.unpack import UNPACK_COLUMNS, UnpackPlan, unpacker
 
 SCHEMA = "ts timestamp, meter int, kwh double, note string"
@@ -68,6 +69,18 @@ def _us(time: int | datetime) -> int:
     return time if isinstance(time, int) else (time - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
 
+@pytest.mark.usefixtures("new_york")
+def test_a_window_ends_a_size_after_its_start_in_any_time_zone(spark: SparkSession) -> None:
+    times = spark.sql("SELECT explode(array(-62000000000000001L, -1L, 1615689000123456L)) AS us")
+    wall = "TIMESTAMP_NTZ'1970-01-01' + us * INTERVAL '0.000001' SECOND"
+    for kind, start in {"bigint": "us", "timestamp": "timestamp_micros(us)", "timestamp_ntz": wall}.items():
+        found = times.withColumn("window_start", F.expr(start)).withColumn("end", window_end(kind, 3_600_000_001))
+        assert found.schema["end"].dataType.simpleString() == kind
+        if kind == "timestamp":
+            found = found.withColumn("end", F.unix_micros("end"))
+        assert [_us(row["end"]) - row["us"] for row in found.collect()] == [3_600_000_001] * 3
+
+
 def test_a_window_start_beyond_the_type_is_null(spark: SparkSession) -> None:
     found = spark.sql("SELECT CAST(-9223372036854775808 AS BIGINT) AS _lc_ts UNION ALL SELECT NULL")
     assert [row[0] for row in found.select(window_start("bigint", Stretches(7))).collect()] == [None, None]
@@ -83,8 +96,9 @@ def test_a_window_start_beyond_the_type_is_null(spark: SparkSession) -> None:
         (lambda events: events.tumbling("1 h").select("ts").hopping("1 h", "1 h"), "hopping must be the only window"),
         (
             lambda events: events.with_columns(Window_Start="1").tumbling("1 hour"),
-            "columns before tumbling must not be named window_start",
+            "columns before tumbling must not be named window_start or window_end; got 'Window_Start'",
         ),
+        (lambda events: events.with_columns(window_end="1").hopping("1 h", "1 s"), "named window_start or window_end"),
         (lambda events: events.reorder("10"), "latency must be a duration with a unit; got '10'"),
         (lambda events: events.reorder("10 s", late="keep"), "late must be"),
         (lambda events: events.apply("10 s"), "apply must be given a strategy's Settings"),
@@ -97,7 +111,7 @@ def test_wrong_windows_and_latencies_are_named(events: lc.Events, call: Any, mes
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["count", "groupBy", "agg", "join", "orderBy", "limit", "scan", "pattern"])
+@pytest.mark.parametrize("name", ["count", "join", "orderBy", "limit", "scan", "pattern"])
 def test_what_needs_order_is_refused_with_the_strategies(events: lc.Events, name: str) -> None:
     assert not hasattr(events, name)
     with pytest.raises(lc.OrderSensitiveError) as error:
@@ -109,12 +123,63 @@ def test_what_needs_order_is_refused_with_the_strategies(events: lc.Events, name
     assert isinstance(error.value, lc.InputError)
 
 
+@pytest.mark.parametrize("name", ["groupBy", "agg"])
+def test_grouping_is_refused_with_the_way_to_do_it(events: lc.Events, name: str) -> None:
+    with pytest.raises(lc.OrderSensitiveError) as error:
+        getattr(events, name)
+    assert str(error.value) == (
+        f"{name} must be asked of windows, by key; got 'a disordered stream'; name the columns in disordered(key=...) "
+        "and call .tumbling(size).aggregate(...).tiers(...); or .reorder(latency=...) first, then .results.groupBy(...)"
+    )
+    with pytest.raises(lc.OrderSensitiveError, match=r"name the columns in \.by\(\.\.\.\) and call \.tumbling"):
+        getattr(events.pass_through().by("meter"), name)
+
+
+def test_steps_go_by_sparks_names_too(events: lc.Events) -> None:
+    ours = events.where("kwh > 0").with_columns(half="kwh / 2", one="1").reorder("1 s").explained()
+    theirs = events.filter("kwh > 0").withColumns({"half": "kwh / 2", "one": F.lit(1)}).reorder("1 s").explained()
+    assert theirs.replace("one = 1", "") == ours.replace("one = 1", "")
+    assert events.withColumn("half", F.col("kwh") / 2).columns == [*events.columns, "half"]
+
+
 def test_other_names_are_plain_attribute_errors(events: lc.Events) -> None:
-    name = "filter"
-    with pytest.raises(AttributeError, match="filter must be called on a DataFrame; a disordered stream has where, "):
+    name = "repartition"
+    with pytest.raises(AttributeError, match="repartition must be called on a DataFrame; a disordered stream has "):
         assert getattr(events, name)
-    with pytest.raises(AttributeError, match="'Events' object has no attribute 'filte'"):
+    with pytest.raises(AttributeError, match="'Events' object has no attribute 'repartitio'"):
         assert getattr(events, name[:-1])
+
+
+def test_a_result_and_a_question_say_what_to_call(events: lc.Events) -> None:
+    said = {
+        "show must be called on a DataFrame; got 'a result.*; call .results.show": (events.reorder("1 s"), "show"),
+        "'Result' object has no attribute 'shwo'": (events.reorder("1 s"), "shwo"),
+        r"which has no strategy yet'; call \.aggregate\(\.\.\.\)\.tiers\(\.\.\.\) first": (
+            events.tumbling("1 s").aggregate(lc.count()),
+            "start",
+        ),
+        r"start must be .* call \.app\(\.\.\.\)\.tiers\(\.\.\.\) or \.app\(\.\.\.\)\.timetravel\(": (
+            events.app(lc.Pattern("meter", 1, 2, "1 s")),
+            "start",
+        ),
+    }
+    for message, (asked, name) in said.items():
+        with pytest.raises(AttributeError, match=message):
+            getattr(asked, name)
+
+
+def test_windows_of_any_number_of_slices_can_be_sorted(events: lc.Events) -> None:
+    events.hopping("1 day", "1 us").reorder("1 s")
+    events.hopping("1 day", "1 us").tiers("1 s")
+    with pytest.raises(lc.InputError, match="windows must have at most 10,000 slices"):
+        events.hopping("1 day", "1 us").aggregate(lc.count()).timetravel("10 days", every="1 hour")
+
+
+def test_explain_of_a_stream_says_what_may_have_changed(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    told = lc.disordered(stream, time="ts", shards=1).reorder("1 s").explained()
+    assert "control       latency and late may have changed since the start:" in told
+    assert "lc.control(checkpoint).values()" in told
 
 
 def steps(events: lc.Events) -> lc.Events:
@@ -131,7 +196,8 @@ read
 steps so far
   where         (kwh >= 0)
   select        ts, meter, kwh                          3 of 4 columns
-  tumbling      1 hour                                  adds window_start
+  tumbling      1 hour                                  adds window_start,
+                                                        window_end
 no sort yet: nothing is sorted before you choose a strategy
   .reorder(latency=...)       wait, then give rows in event-time order
   .aggregate(...).tiers(...)  answer windowed questions early, and better later
@@ -153,7 +219,8 @@ read
 before the sort
   where         (kwh >= 0)
   select        ts, meter, kwh                          3 of 4 columns
-  tumbling      1 hour                                  adds window_start
+  tumbling      1 hour                                  adds window_start,
+                                                        window_end
 the sort
   reorder       latency 10 minutes, late rows aside     by window_start, then ts
 after the sort
@@ -161,7 +228,7 @@ after the sort
 saved
   rows          those that fail a where are neither sorted nor held
   columns       note stays behind: at least 4 bytes a row
-                window_start must move too: 8 bytes a row more
+                window_start, window_end must move too: 16 bytes a row more
 """
     )
 
@@ -185,7 +252,7 @@ def test_explain_stays_within_80_columns_and_names_what_moves(events: lc.Events)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "with_columns  half = kwh / 2" in text
     assert "columns       kwh, note stay behind: at least 12 bytes a row" in text  # the time moves unseen
-    assert "half, window_start must move too: 16 bytes a row more" in text
+    assert "half, window_start, window_end must move too: 24 bytes a row\n                more" in text
     assert "total         each micro-batch becomes one partition in total order" in text
     plain = events.reorder("1 s").explained()
     assert "order by ts" in plain

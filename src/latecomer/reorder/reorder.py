@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings, check_held, check_max_held
@@ -216,13 +217,24 @@ class _Reorder(Machine):
             earliest_us = align.starts(earliest_us)
         moved_us = np.where(too_late & (punctuation_us < FOREVER_US), earliest_us, batch.ts_us)
         far = pa.array(moved_us - batch.ts_us)
-        rows = _with_times(batch.rows, batch.layout.time, moved_us)
-        if batch.layout.window is not None and align is not None:
-            rows = _with_times(rows, batch.layout.window, align.starts(moved_us))
+        rows = _with_times(batch.rows, batch.layout.time, pa.array(moved_us))
+        if align is not None:
+            rows = _with_windows(rows, batch, moved_us, align)
         return EventBatch(rows.append_column(ADJUSTED, far), batch.layout)
 
 
-def _with_times(rows: pa.RecordBatch, name: str, times_us: Int64s) -> pa.RecordBatch:
+def _with_windows(rows: pa.RecordBatch, batch: EventBatch, moved_us: Int64s, align: Stretches) -> pa.RecordBatch:
+    """The windows of events that were moved: start and end move alike."""
+    starts_us, layout = align.starts(moved_us), batch.layout
+    if layout.window is not None:
+        rows = _with_times(rows, layout.window, pa.array(starts_us))
+    if layout.window_end is not None:
+        far_us = pa.array(starts_us - align.starts(batch.ts_us))
+        rows = _with_times(rows, layout.window_end, pc.add(rows.column(layout.window_end).view(pa.int64()), far_us))
+    return rows
+
+
+def _with_times(rows: pa.RecordBatch, name: str, times_us: pa.Int64Array) -> pa.RecordBatch:
     place = rows.schema.get_field_index(name)
     field = rows.schema.field(place)
-    return rows.set_column(place, field, pa.array(times_us).view(field.type))
+    return rows.set_column(place, field, times_us.view(field.type))

@@ -1,4 +1,4 @@
-"""Windows before the sort: the start of an event's window, computed by Spark from its time.
+"""Windows before the sort: the start and the end of an event's window, computed by Spark from its time.
 
 A window operator only sets times back to the start of their stretch, so it may run before the sort; rows of one
 stretch then need no order among them. Windows begin at the offset and every `advance` from it, since 1970 (UTC; for
@@ -14,6 +14,16 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from latecomer.events import TIME, Stretches
+from latecomer.windows import WINDOW_START
+
+
+def window_end(kind: str, size_us: int) -> Column:
+    """The start of the window and its size; null where that leaves the type's range."""
+    if kind == "timestamp_ntz":
+        return F.expr(f"try_add({WINDOW_START}, {size_us}L * INTERVAL '0.000001' SECOND)")
+    start_us = WINDOW_START if kind == "bigint" else f"unix_micros({WINDOW_START})"
+    end_us = f"try_add({start_us}, {size_us}L)"
+    return F.expr(end_us if kind == "bigint" else f"timestamp_micros({end_us})")
 
 
 def window_start(kind: str, steps: Stretches) -> Column:

@@ -3,6 +3,9 @@
 A query of several stages has each stage's counters too, under `<stage>.<name>`. The plain names then mean the whole
 query: rows come in and are filtered, quarantined and accepted in the first stage, results are given by the last;
 `late`, `dropped` and what is held are those of all stages.
+
+Every plan has a name of its own for its counters, so that several results can be parts of one query of Spark's:
+`latecomer-<result>-<plan>`. Whoever reads them looks for the prefix, and for the result where there are several.
 """
 
 from __future__ import annotations
@@ -10,16 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.gives import Tally
 from latecomer.spark.packed import counters_of, nothing_counted
 
-METRIC = "latecomer"
+if TYPE_CHECKING:
+    from latecomer.spark.result import Result
+
+PREFIX = "latecomer-"
 _OF_LAST = ("given", "punctuation_us")
 _OF_ALL = ("late", "dropped", "held")
 
@@ -49,10 +57,10 @@ class Counters:
         chosen = self.tallies if names is None else {name: self.tallies[name] for name in names}
         return [F.expr(self._aggregate(name, tally)) for name, tally in chosen.items()]
 
-    def observed(self, packed: DataFrame) -> DataFrame:
-        """Let the counters ride along."""
+    def observed(self, packed: DataFrame, name: str) -> DataFrame:
+        """Let the counters ride along, under a name that only this plan has."""
         first, *rest = self.columns()
-        return packed.observe(METRIC, first, *rest)
+        return packed.observe(f"{name}-{_unique()}", first, *rest)
 
     def _aggregate(self, name: str, tally: Tally) -> str:
         stage, _, plain = name.rpartition(".")
@@ -71,14 +79,40 @@ class Counters:
         return len(self.stages) - 1 if name in _OF_LAST else 0
 
 
-def read_counters(progress: Any) -> dict[str, int] | None:
+def metric_name() -> str:
+    """A name for the counters of a result."""
+    return f"{PREFIX}{_unique()}"
+
+
+def _unique() -> str:
+    return uuid4().hex[:8]
+
+
+def read_counters(progress: Any, result: Result | None = None) -> dict[str, int] | None:
     """The counters in one of a query's progress events; None where a batch brought none.
 
-    Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`.
+    result: whose counters, where a query of Spark's has those of several (`a.results.join(b.results, ...)`).
     """
-    row = None if progress is None else progress["observedMetrics"].get(METRIC)
-    if row is None:
-        return None
+    if progress is not None and not (isinstance(progress, Mapping) and "observedMetrics" in progress):
+        advice = "e.g. query.lastProgress"
+        raise InputError(must("counters", "be read from a progress event", type(progress).__name__, advice))
+    observed = {} if progress is None else progress["observedMetrics"]
+    found = {name: row for name, row in observed.items() if name.startswith(PREFIX) and row is not None}
+    if result is not None and len({_result_of(name) for name in found}) > 1:
+        found = {name: row for name, row in found.items() if _result_of(name) == result.metric}
+    results = {_result_of(name) for name in found}
+    if len(results) > 1:
+        advice = "say whose you want: lc.read_counters(progress, result)"
+        raise InputError(must("progress event", "have the counters of one result", f"those of {len(results)}", advice))
+    return _values(next(iter(found.values()))) if found else None
+
+
+def _result_of(metric: str) -> str:
+    return metric.rpartition("-")[0]
+
+
+def _values(row: Any) -> dict[str, int]:
+    """Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`."""
     values = row.asDict()
     if "schema" in values:
         names = [column["name"] for column in values["schema"]["fields"]]
@@ -86,13 +120,13 @@ def read_counters(progress: Any) -> dict[str, int] | None:
     return {name: int(value) for name, value in values.items()}
 
 
-def final_through(progress: Any) -> datetime | None:
+def final_through(progress: Any, result: Result | None = None) -> datetime | None:
     """The time up to which the answers of a query are final, as one of its progress events says; None before any is.
 
     Results made of events up to this time only, of whatever key, will not change any more; the largest time there is
-    when all sources have ended.
+    when all sources have ended. result: whose answers, where a query of Spark's has those of several.
     """
-    counters = read_counters(progress)
+    counters = read_counters(progress, result)
     if counters is None or counters["punctuation_us"] == NEVER_US:
         return None
     if counters["punctuation_us"] == FOREVER_US:

@@ -9,6 +9,7 @@ Paper: Impatience (Chandramouli, Goldstein, Li), sections IV-A and IV-B.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,16 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.gives import Line
-from latecomer.spark.align import window_start
+from latecomer.spark.align import window_end, window_start
 from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
 from latecomer.spark.explain import columns_text, events_text, window_step
+from latecomer.spark.expressions import as_column, check_condition, check_names, understood
 from latecomer.spark.pack import KEEP
-from latecomer.spark.questions import Strategies
+from latecomer.spark.questions import Strategies, check_advance
 from latecomer.spark.refusals import refusal
 from latecomer.spark.shards import check_shards
-from latecomer.windows import WINDOW_START, SessionWindow, Window
+from latecomer.spark.upstream import warn_of_dropped
+from latecomer.windows import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, SessionWindow, Window
 
 
 def disordered(
@@ -67,6 +70,7 @@ def disordered(
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
     if shards is not None:
         check_shards(shards)
+    warn_of_dropped(df, stacklevel=2)
     columns = tuple(df.columns)
     return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, frozenset(columns)))
 
@@ -84,50 +88,76 @@ class Events(Strategies):
 
     def where(self, condition: str | Column) -> Events:
         """Keep rows for which the condition is true; the others still move time on."""
-        wanted = F.expr(condition) if isinstance(condition, str) else condition
-        kept = F.col(KEEP) & F.coalesce(self._guarded(wanted), F.lit(False))
-        step = Line("where", self._shown(condition))
-        return self._after(step, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
+        with understood("where"):
+            wanted = as_column(condition, "where")
+            check_condition(self._declared.df, wanted, "where")
+            kept = F.col(KEEP) & F.coalesce(self._guarded(wanted), F.lit(False))
+            step = Line("where", self._shown(condition))
+            return self._after(step, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
 
-    def select(self, *columns: str | Column) -> Events:
+    def filter(self, condition: str | Column) -> Events:
+        """The same as `where`."""
+        return self.where(condition)
+
+    def select(self, *columns: str | Column | list[str | Column]) -> Events:
         """Choose or compute columns; time and the other roles stay known even if not chosen."""
+        wanted = [each for column in columns for each in (column if isinstance(column, list | tuple) else [column])]
+        if not wanted:
+            raise InputError(must("select", "be given at least one column", "none", "e.g. .select('*')"))
+        with understood("select"):
+            return self._selected(wanted)
+
+    def _selected(self, columns: list[str | Column]) -> Events:
         df = self._declared.df
         chosen = [part for column in columns for part in self._chosen(column)]
         plain = {part for part in chosen if isinstance(part, str)}
         selected = df.select(*chosen, *[name for name in df.columns if name.startswith(CARRIED_PREFIX)])
         intact = frozenset(name for name in self._declared.intact if quoted(name) in plain)
         names = users(selected)
+        check_names([name for name in selected.columns if name not in (*names, *df.columns)], "select")
         step = Line("select", ", ".join(names), f"{len(names)} of {columns_text(len(self._declared.columns))}")
         return self._after(step, df=selected, intact=intact, columns=names)
 
     def with_columns(self, **columns: str | Column) -> Events:
         """Add or replace columns, given as SQL text or Column."""
-        computed = {
-            name: self._guarded(F.expr(value) if isinstance(value, str) else value) for name, value in columns.items()
-        }
-        df = self._declared.df.withColumns(computed)
+        check_names(list(columns), "with_columns")
+        with understood("with_columns"):
+            computed = {name: self._guarded(as_column(value, "with_columns")) for name, value in columns.items()}
+            df = self._declared.df.withColumns(computed)
+            df.schema  # noqa: B018 (over Connect Spark looks at it only when asked)
         replaced = {name.lower() for name in columns}  # Spark replaces a column whatever its case
         intact = frozenset(name for name in self._declared.intact if name.lower() not in replaced)
         step = Line("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
         return self._after(step, df=df, intact=intact, columns=users(df))
 
-    def tumbling(self, size: Duration, *, offset: Duration | None = None) -> Events:
-        """Windows of one size, one after the other: adds `window_start`; the sort gives a window at a time.
+    def withColumn(self, colName: str, col: str | Column) -> Events:
+        """The same as `with_columns` of one column."""
+        check_names([colName], "withColumn")
+        return self.with_columns(**{colName: col})
 
-        Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the wall clock), or so much later:
-        weeks from Monday on are `.tumbling("7 days", offset="-3 days")`.
+    def withColumns(self, colsMap: Mapping[str, str | Column]) -> Events:
+        """The same as `with_columns`."""
+        if not isinstance(colsMap, Mapping):
+            advice = "e.g. {'half': 'kwh / 2'}"
+            raise InputError(must("withColumns", "be given a dict of names and expressions", colsMap, advice))
+        check_names(list(colsMap), "withColumns")
+        return self.with_columns(**colsMap)
+
+    def tumbling(self, size: Duration, *, offset: Duration | None = None) -> Events:
+        """Windows of one size, one after the other: adds `window_start` and `window_end`.
+
+        The sort gives a window at a time. Windows begin at multiples of the size since 1970 (UTC; for timestamp_ntz the
+        wall clock), or so much later: weeks from Monday on are `.tumbling("7 days", offset="-3 days")`.
         """
         return self._aligned(Window(size, size, offset), "tumbling")
 
     def hopping(self, size: Duration, advance: Duration | None = None, *, offset: Duration | None = None) -> Events:
-        """Windows of one size, one every `advance`: adds `window_start`; the sort gives a window at a time.
+        """Windows of one size, one every `advance`: adds `window_start` and `window_end`.
 
-        No row is copied: `window_start` is the start of the last window the event falls in; the others that it
-        falls in began one advance earlier each.
+        The sort gives a window at a time. No row is copied: the window is the last one that the event falls in; the
+        others that it falls in began, and end, one advance earlier each.
         """
-        if advance is None:
-            advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
-            raise InputError(must("hopping", "be given an advance after the size", "none", advice))
+        check_advance(advance)
         return self._aligned(Window(size, advance, offset), "hopping")
 
     def session(self, gap: Duration) -> Events:
@@ -146,24 +176,36 @@ class Events(Strategies):
     if not TYPE_CHECKING:  # so that a type checker refuses these calls too
 
         def __getattr__(self, name: str) -> Any:
-            found = None if name.startswith("_") else self._strategy(name)
-            if found is None:
+            if name.startswith("_"):
                 raise refusal(name)
+            found = self._strategy(name)
+            if found is None:
+                raise self._column_refusal(name) if name in self.columns else refusal(name)
             return found
+
+        def __getitem__(self, name: Any) -> Any:
+            raise self._column_refusal(name)
+
+    def _column_refusal(self, name: object) -> AttributeError:
+        advice = f"e.g. {name!r} as text, or F.col({name!r})"
+        return AttributeError(must("columns of events", "be named in the steps", f"events.{name}", advice))
 
     def _after(self, step: Line, **changes: Any) -> Events:
         return Events(replace(self._declared, steps=(*self._declared.steps, step), **changes))
 
     def _aligned(self, window: Window, word: str) -> Events:
-        """Add the start of the window, from the time the stream was declared with."""
+        """Add the start and the end of the window, from the time the stream was declared with."""
         step, declared = window_step(word, window), self._declared
         self._check_no_window(word)
-        if WINDOW_START in [name.lower() for name in declared.columns]:
-            advice = "rename it before, or select it away"
-            raise InputError(must(f"columns before {word}", f"not be named {WINDOW_START}", WINDOW_START, advice))
-        start = window_start(declared.roles.types[declared.roles.time], window.steps)
-        df = declared.df.withColumn(WINDOW_START, start)
-        columns, intact = (*declared.columns, WINDOW_START), declared.intact | {WINDOW_START}
+        for name in declared.columns:
+            if name.lower() in WINDOW_COLUMNS:
+                rule = f"not be named {' or '.join(WINDOW_COLUMNS)}"
+                advice = "rename it before, or select it away"
+                raise InputError(must(f"columns before {word}", rule, name, advice))
+        kind = declared.roles.types[declared.roles.time]
+        df = declared.df.withColumn(WINDOW_START, window_start(kind, window.steps))
+        df = df.withColumn(WINDOW_END, window_end(kind, window.size_us))
+        columns, intact = (*declared.columns, *WINDOW_COLUMNS), declared.intact | set(WINDOW_COLUMNS)
         return self._after(step, df=df, columns=columns, intact=intact, window=window)
 
     def _check_no_window(self, word: str) -> None:
@@ -177,6 +219,8 @@ class Events(Strategies):
         """What to select for one argument of `select`."""
         declared = self._declared
         everything: list[str | Column] = [quoted(name) for name in declared.columns]
+        if not isinstance(column, str | Column):
+            raise InputError(must("select", "be given names or Columns", column, "e.g. 'kwh' or F.col('kwh') * 2"))
         if isinstance(column, str):
             if column == "*":
                 return everything
@@ -190,9 +234,9 @@ class Events(Strategies):
         return [self._guarded(column).alias(names[0]) if declared.filtered and len(names) == 1 else column]
 
     def _is_time(self, column: Column, field: T.StructField) -> bool:
-        """Whether a Column is nothing but the time or the window's start; no text, so it cannot be a literal either."""
+        """Whether a Column is nothing but the time or a bound of the window; no text, so no literal either."""
         name, plain = field.name, f"Column<'{field.name}'>"
-        if name not in (self._declared.roles.time, WINDOW_START) or name not in self._declared.columns:
+        if name not in (self._declared.roles.time, *WINDOW_COLUMNS) or name not in self._declared.columns:
             return False
         return str(column) == plain and field.dataType == self._declared.df.schema[name].dataType
 

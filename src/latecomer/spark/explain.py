@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,6 +17,9 @@ from latecomer.spark.packed import LANE_COUNTERS, LANES
 from latecomer.spark.refusals import STEPS, strategies
 from latecomer.windows import Window
 
+if TYPE_CHECKING:
+    from latecomer.spark.result import Result
+
 WIDTH, _WORD, _EFFECT = 80, 16, 24
 _MOST_LINES = 4
 WINDOWS = ("tumbling", "hopping", "session")
@@ -26,7 +29,10 @@ Measured = StreamingQuery | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Story:
-    """What happened to a stream up to a stage; `moved` are the columns that go through it."""
+    """What happened to a stream up to a stage.
+
+    moved: the columns that go through it. controls: the settings that may have changed since the query was started.
+    """
 
     name: str
     read: T.StructType
@@ -34,6 +40,7 @@ class Story:
     steps: tuple[Line, ...]
     moved: tuple[T.StructField, ...]
     gives: Gives
+    controls: tuple[str, ...] = ()
 
 
 def columns_text(count: int) -> str:
@@ -43,7 +50,7 @@ def columns_text(count: int) -> str:
 
 def window_step(word: str, window: Window) -> Line:
     """The step of a window."""
-    return Line(word, window.shown(), "adds window_start")
+    return Line(word, window.shown(), "adds window_start, window_end")
 
 
 def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:
@@ -75,6 +82,9 @@ def _stage_lines(story: Story, measured: Mapping[str, int] | None, *, first: boo
     said = story.gives.explained
     steps = [step for step in story.steps if step.word not in WINDOWS or not said.own_windows]
     own = [line._replace(effect=line.effect.replace("{time}", story.time)) for line in said.lines]
+    if story.controls:
+        text = f"{' and '.join(story.controls)} may have changed since the start: lc.control(checkpoint).values()"
+        own.append(Line("control", text))
     lines = _section(f"before {said.place}", steps) + _section(said.heading, own)
     lines += [f"after {said.place}", *_lanes(story.gives, measured, last=last)]
     if said.saves and first:
@@ -186,17 +196,17 @@ def _size(count: int) -> str:
     return "1 byte" if count == 1 else f"{count} bytes"
 
 
-def measured(counters: Measured, tallies: Mapping[str, Tally]) -> Mapping[str, int] | None:
-    """The counters in what the user gave: a query, a progress event, or counters."""
+def measured(counters: Measured, tallies: Mapping[str, Tally], result: Result) -> Mapping[str, int] | None:
+    """The counters of a result in what the user gave: a query, a progress event, or counters."""
     if counters is None:
         return None
     if isinstance(counters, Mapping):
         if "seen" in counters:
             return counters
         if "observedMetrics" in counters:
-            return read_counters(counters)
+            return read_counters(counters, result)
     elif hasattr(counters, "recentProgress"):  # a query, classic or over Connect
-        batches = [read_counters(event) for event in counters.recentProgress]
+        batches = [read_counters(event, result) for event in counters.recentProgress]
         found = [batch for batch in batches if batch is not None]
         return total(found, tallies) if found else None
     advice = "give a StreamingQuery, its lastProgress, or what .write gave"

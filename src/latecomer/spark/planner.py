@@ -33,7 +33,7 @@ from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
 from latecomer.spark.unpack import STAGE
-from latecomer.windows import WINDOW_START
+from latecomer.windows import WINDOW_COLUMNS, Window
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _check_takes_changes(settings: Settings, got: str) -> None:
 
 def _check_moved(declared: Declared) -> None:
     """Times may be moved: a column that still bears the time's name must be the time itself."""
-    moved = [declared.roles.time] + ([WINDOW_START] if declared.window else [])
+    moved = [declared.roles.time, *(WINDOW_COLUMNS if declared.window else ())]
     for column in declared.columns:
         for name in moved:
             if column.lower() == name.lower() and name not in declared.intact:
@@ -239,8 +239,8 @@ def _layout(declared: Declared) -> Layout:
     order = tuple(_place(declared, name, f"{ORDER}{number}") for number, name in enumerate(roles.order))
     source = None if roles.source is None else _place(declared, roles.source, SOURCE)
     key = tuple(name for name in roles.key if name in intact)
-    window = WINDOW_START if declared.window is not None and WINDOW_START in intact else None
-    return Layout(_place(declared, roles.time, TIME), key, source, order, window)
+    window = [name if isinstance(declared.window, Window) and name in intact else None for name in WINDOW_COLUMNS]
+    return Layout(_place(declared, roles.time, TIME), key, source, order, *window)
 
 
 def _place(declared: Declared, column: str, carried: str) -> str:
@@ -293,7 +293,8 @@ def _story(declared: Declared, stage: Stage, *, first: bool) -> Story:
     ]
     read = declared.read if first else stage.user
     time = roles.time if first else stage.layout.time
-    return Story(stage.name, read, time, stage.steps, tuple(moved), stage.gives)
+    controls = tuple(stage.settings.controls) if declared.df.isStreaming else ()
+    return Story(stage.name, read, time, stage.steps, tuple(moved), stage.gives, controls)
 
 
 def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Stored:

@@ -23,13 +23,13 @@ from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
 from latecomer.spark.planner import Query, plan_query
-from latecomer.spark.refusals import stage_refusal
+from latecomer.spark.refusals import question_refusal, stage_refusal
 from latecomer.spark.result import Result
 from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.ordered import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
-from latecomer.windows import WINDOW_START, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
+from latecomer.windows import WINDOW_COLUMNS, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
 
 Asked = Declared | Further
 
@@ -95,6 +95,11 @@ class AggregateQuery(Repairable):
             raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
         return without_window(self._declared), WindowAggregation(self._window, self._aggregates)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise question_refusal(name, "aggregate")
+
 
 class InOrder:
     """What can be run on its events in order: the stream itself, or an operator on it."""
@@ -139,6 +144,11 @@ class App(InOrder, Repairable):
             advice = "leave the window out: the application has its own; or call .aggregate(...).timetravel(...)"
             raise InputError(must("app(...).timetravel", "be asked of events without a window", "one before", advice))
         return self._declared, self._operator
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise question_refusal(name, "app")
 
 
 class Strategies(InOrder):
@@ -223,8 +233,11 @@ class StageEvents(Strategies):
         window = Window(size, size, offset)
         return self._windowed(window, window_step("tumbling", window))
 
-    def hopping(self, size: Duration, advance: Duration, *, offset: Duration | None = None) -> StageEvents:
+    def hopping(
+        self, size: Duration, advance: Duration | None = None, *, offset: Duration | None = None
+    ) -> StageEvents:
         """Windows of one size, one every `advance`, to be asked with `aggregate`."""
+        check_advance(advance)
         window = Window(size, advance, offset)
         return self._windowed(window, window_step("hopping", window))
 
@@ -253,6 +266,13 @@ class StageEvents(Strategies):
             return found
 
 
+def check_advance(advance: Duration | None) -> None:
+    """Windows that hop need two durations."""
+    if advance is None:
+        advice = "e.g. .hopping('1 hour', '10 minutes'), or call .tumbling(size)"
+        raise InputError(must("hopping", "be given an advance after the size", "none", advice))
+
+
 def _check_no_session(declared: Asked, call: str) -> None:
     if isinstance(declared.window, SessionWindow):
         advice = "call .aggregate(...) on it, or leave .session(...) out"
@@ -266,8 +286,8 @@ def without_window(declared: Asked) -> Asked:
 
 
 def without_start(declared: Asked) -> Asked:
-    """The events without the column that a window added: results have their own."""
+    """The events without the columns that a window added: results have their own."""
     if isinstance(declared, Further) or not isinstance(declared.window, Window):
         return declared
-    columns = tuple(name for name in declared.columns if name != WINDOW_START)
-    return replace(declared, df=declared.df.drop(WINDOW_START), columns=columns)
+    columns = tuple(name for name in declared.columns if name not in WINDOW_COLUMNS)
+    return replace(declared, df=declared.df.drop(*WINDOW_COLUMNS), columns=columns)

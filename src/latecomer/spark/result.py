@@ -22,15 +22,18 @@ from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.gives import CHANGES, RESULTS
 from latecomer.outputs import CHANGE, FINAL, PANE, REVISION_COLUMNS, Pane
 from latecomer.spark.compat import available_now_settings, await_sources
-from latecomer.spark.counters import Counters
+from latecomer.spark.counters import Counters, metric_name
 from latecomer.spark.explain import Measured, measured, result_text
+from latecomer.spark.failures import in_one_sentence
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
+from latecomer.spark.refusals import result_refusal
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import changed_settings, check_settings, settings_for_start, warn_of_refused
 from latecomer.spark.shipping import check_workers
 from latecomer.spark.sinks import BATCH, Discard, Files, SinkLike, as_sink
+from latecomer.spark.started import started
 from latecomer.spark.stored import bind, control_file, is_bound
 
 if TYPE_CHECKING:
@@ -43,6 +46,12 @@ class Result:
     def __init__(self, query: Query) -> None:
         self._query, self._lanes, self._counters = query, query.lanes, query.counters
         self._spark, self._streaming = query.declared.df.sparkSession, query.declared.df.isStreaming
+        self._metric = metric_name()
+
+    @property
+    def metric(self) -> str:
+        """What the names of its counters in Spark's progress events begin with."""
+        return self._metric
 
     @property
     def results(self) -> DataFrame:
@@ -74,7 +83,7 @@ class Result:
             rule = f"be one of {', '.join(self._lanes.names)}"
             raise InputError(must("view", rule, name, "other strategies have other views"))
         self._check_alone(name)
-        return self._lanes.rows(self._counters.observed(self._query.packed()), name)
+        return self._lanes.rows(self._counters.observed(self._query.packed(), self.metric), name)
 
     @property
     def late(self) -> DataFrame:
@@ -105,6 +114,7 @@ class Result:
     ) -> StreamingQuery:
         """Start one query that writes every lane: to `path/<lane>` as Parquet, or to the lane's own sink.
 
+        Spark's query, but where it fails, `awaitTermination` raises one sentence, Spark's error behind it.
         Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
         `results` has the answers of all.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
@@ -112,10 +122,10 @@ class Result:
         """
         if not self._streaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
-        checkpoint = _text(checkpoint) or ""
+        checkpoint = _text(checkpoint, "checkpoint") or ""
         if not checkpoint:
             raise InputError(must("checkpoint", "be a folder", checkpoint, "give a path that stays"))
-        targets = _sinks(_text(path), sinks or {}, self._lanes)
+        targets = _sinks(_text(path, "path"), sinks or {}, self._lanes)
         trigger = _trigger(every, available_now=available_now)
         spark, stored = self._spark, self._query.stored
         check_workers(spark)
@@ -125,7 +135,8 @@ class Result:
                     sink.check_new(spark)
             bind(spark, checkpoint, stored)
         control = control_file(spark, checkpoint)
-        packed = self._counters.observed(self._query.packed(control if self._query.controlled else None))
+        packed = self._query.packed(control if self._query.controlled else None)
+        packed = self._counters.observed(packed, self.metric)
         spool = control.rsplit("/", 1)[0] + "/latecomer-packed"
         write = _without_result(_batch_writer(self._lanes, targets, self._counters, (), spool))
         writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
@@ -141,7 +152,7 @@ class Result:
                 query = writer.start()
             if lasting:
                 await_sources(query)
-        return query
+        return started(query)
 
     def write(
         self,
@@ -153,10 +164,11 @@ class Result:
         """Run a batch once, write every lane as `start` does, and give the counters."""
         if self._streaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = _sinks(_text(path), sinks or {}, self._lanes)
+        targets = _sinks(_text(path, "path"), sinks or {}, self._lanes)
         counts = tuple(self._counters.tallies)
         check_workers(self._spark)
-        with settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune):
+        settings = settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune)
+        with settings, in_one_sentence():
             return _batch_writer(self._lanes, targets, self._counters, counts)(self._query.packed(), 0)
 
     def explain(self, counters: Measured = None) -> None:
@@ -168,7 +180,12 @@ class Result:
 
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
-        return result_text(self._query.stories, measured(counters, self._counters.tallies))
+        return result_text(self._query.stories, measured(counters, self._counters.tallies, self))
+
+    if not TYPE_CHECKING:  # so that a type checker refuses these calls too
+
+        def __getattr__(self, name: str) -> Any:
+            raise result_refusal(name)
 
     def _flat(self) -> bool:
         """Whether no value of the user's can be large; what we say of each result is short."""
@@ -180,11 +197,14 @@ class Result:
         check_workers(self._spark)
         if self._streaming:
             others = ", ".join(lane for lane in LANES if lane != lane_of(name))
-            text = f".{name} alone writes one lane: rows of {others} are then only counted; "
+            text = f".{name} alone writes one lane: rows of {others} are then only counted, and a foreachBatch must "
+            text += "read its batch whole (take, limit and isEmpty stop Spark's state); "
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=4)
 
 
-def _text(path: str | os.PathLike[str] | None) -> str | None:
+def _text(path: str | os.PathLike[str] | None, where: str) -> str | None:
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise InputError(must(where, "be a folder", path, "give its path as text"))
     return None if path is None else os.fspath(path)
 
 
@@ -291,10 +311,15 @@ def _check_folders(files: dict[str, Files], columns: list[str]) -> None:
 
 
 def _trigger(every: str | None, *, available_now: bool) -> dict[str, Any]:
+    if not isinstance(available_now, bool):
+        raise InputError(must("available_now", "be True or False", available_now, "leave it out for False"))
     if every is not None and available_now:
         raise InputError(must("start", "have one trigger", (every, "available_now"), "drop one of them"))
     if available_now:
         return {"availableNow": True}
     if every is None:
         return {}
-    return {"processingTime": f"{duration_us(every, 'every') // 1_000} milliseconds"}
+    every_us = duration_us(every, "every")
+    if every_us < 1_000:
+        raise InputError(must("every", "be at least a millisecond", every, "leave it out for as often as possible"))
+    return {"processingTime": f"{every_us // 1_000} milliseconds"}

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from latecomer._version import __version__
-from latecomer.errors import LatecomerError, must
+from latecomer.errors import InputError, LatecomerError, must
 from latecomer.spark.compat import check_connect, check_spark
+from latecomer.spark.failures import deepest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +55,8 @@ def check_workers(spark: SparkSession) -> None:
 
 def ship(spark: SparkSession) -> None:
     """Send this package to the workers of a session that lack it; numpy, numba, pandas and pyarrow must be there."""
+    if not hasattr(spark, "addArtifacts"):
+        raise InputError(must("ship", "be given a Spark session", spark, "e.g. lc.ship(spark)"))
     spark.addArtifacts(str(_archive()), pyfile=True)
     _checked.discard(spark)
 
@@ -78,7 +82,7 @@ def _asked(spark: SparkSession) -> dict[str, Any]:
     """What a worker says of itself; what Spark says where it lacks pyarrow, or has another Python, and never runs."""
     try:
         text = spark.range(1).mapInArrow(_question(__version__, _LIBRARIES), "found string").collect()[0][0]
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         python = re.search(r"different (?:minor )?version:? \D*(\d+)\D+(\d+)", str(error))
         if python is not None:
             return {"python": f"{python[1]}.{python[2]}"}
@@ -86,7 +90,8 @@ def _asked(spark: SparkSession) -> dict[str, Any]:
         if missing is not None:
             name = (missing[1] or missing[2]).lower()
             return {"missing": name, "error": f"ModuleNotFoundError: No module named '{name}'"}
-        raise
+        advice = "set PYSPARK_PYTHON to a Python that has latecomer before the session starts"
+        raise LatecomerError(must("Spark's workers", "run Python", deepest(error), advice)) from error
     found: dict[str, Any] = json.loads(text)
     return found
 

@@ -5,6 +5,7 @@ A string is a folder of Parquet files; a callable `(DataFrame, batch id)` is the
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +68,17 @@ def as_sink(value: SinkLike, where: str) -> Callable[[DataFrame, int], object]:
         value = os.fspath(value)
     if isinstance(value, str) and value:
         return Files(value)
-    if callable(value) and not isinstance(value, str):
+    if callable(value) and not isinstance(value, str) and _takes_two(value):
         return value
     raise InputError(must(where, "be a folder or a callable (DataFrame, batch id)", value, "give a path"))
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    """Whether it can be called with rows and a batch; what Python does not know of is tried."""
+    try:
+        inspect.signature(function).bind(None, 0)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True

@@ -58,6 +58,8 @@ class Tiers(Settings):
         object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
         if not isinstance(self.window, Window | SessionWindow):
             raise InputError(must("window", "be a Window or a SessionWindow", self.window, "e.g. lc.Window('1 hour')"))
+        if isinstance(self.window, Window):
+            self.window.check_slices()
 
     @property
     def latencies_us(self) -> list[int]:

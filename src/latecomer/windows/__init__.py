@@ -6,9 +6,10 @@ from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, W
 from latecomer.windows.extremes import First, Last, Max, Min
 from latecomer.windows.operators import Chain, Operator, Step, WindowAggregation
 from latecomer.windows.pattern import Pattern
-from latecomer.windows.window import WINDOW_END, WINDOW_START, SessionWindow, Window
+from latecomer.windows.window import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, SessionWindow, Window
 
 __all__ = [
+    "WINDOW_COLUMNS",
     "WINDOW_END",
     "WINDOW_START",
     "AggregateFunction",

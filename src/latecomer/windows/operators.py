@@ -94,6 +94,7 @@ class WindowAggregation(Operator):
         if not isinstance(self.window, Window):
             advice = "e.g. lc.Window('1 hour'); sessions can be asked with .session(gap).aggregate(...).tiers(...)"
             raise InputError(must("window of WindowAggregation", "be a Window", self.window, advice))
+        self.window.check_slices()
         object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
 
     def build(self, store: Store, layout: Layout) -> Running:

@@ -9,7 +9,7 @@ from latecomer.durations import Duration, duration_us, signed_duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Stretches
 
-WINDOW_START, WINDOW_END = "window_start", "window_end"
+WINDOW_COLUMNS = WINDOW_START, WINDOW_END = "window_start", "window_end"
 MOST_SLICES = 10_000
 
 
@@ -30,6 +30,9 @@ class Window:
             rule = f"be at most the size ({self.size}), or events fall between windows"
             raise InputError(must("advance", rule, self.advance, "make it shorter, or the size longer"))
         signed_duration_us(self.offset, "offset")
+
+    def check_slices(self) -> None:
+        """Refuse windows of too many slices: to be asked by what works on slices."""
         if self.slices > MOST_SLICES:
             rule = f"have at most {MOST_SLICES:,} slices, which are as long as size and advance have in common"
             advice = "make the advance longer, or a part of the size"
