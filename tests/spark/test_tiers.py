@@ -38,7 +38,7 @@ def _asked(df: DataFrame) -> lc.Events:
 
 @pytest.mark.parametrize("kind", ["tumbling", "hopping", "session"])
 def test_windows_are_spark_s_own(spark: SparkSession, kind: str) -> None:
-    df = _clicks(spark)
+    df = _clicks(spark).withColumn("money", F.expr("CAST(id * 1.37 - 90 AS DECIMAL(10, 2))"))
     events = _asked(df)
     windows, sparks = {
         "tumbling": (events.tumbling("10 seconds"), F.window("ts", "10 seconds")),
@@ -47,8 +47,9 @@ def test_windows_are_spark_s_own(spark: SparkSession, kind: str) -> None:
     }[kind]
     aggregates = (lc.count(), lc.count("price"), lc.sum("price"), lc.min("price"), lc.max("weight"), lc.mean("price"))
     more = (lc.variance("price"), lc.stddev("price"), lc.count_distinct("price"), lc.quantile("price", 0.25))
-    mine = windows.aggregate(*aggregates, *more).tiers("1 hour")
+    mine = windows.aggregate(lc.sum("money"), lc.mean("money"), *aggregates, *more).tiers("1 hour")
     theirs = df.groupBy(sparks.alias("window"), "ad").agg(
+        *(F.sum("money"), F.mean("money")),
         *(F.count("*"), F.count("price"), F.sum("price"), F.min("price"), F.max("weight"), F.mean("price")),
         *(F.variance("price"), F.stddev("price"), F.count_distinct("price"), F.percentile("price", 0.25)),
     )
@@ -56,8 +57,10 @@ def test_windows_are_spark_s_own(spark: SparkSession, kind: str) -> None:
     found = _rows(mine.tier(1).drop("pane", "final"))
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
-        assert one[:8] == other[:8]
-        assert list(one[8:]) == pytest.approx(list(other[8:]), nan_ok=True)
+        assert one[:10] == other[:10]
+        assert list(one[10:]) == pytest.approx(list(other[10:]), nan_ok=True)
+    decimals = [field.dataType for field in theirs.schema][2:4]
+    assert [field.dataType for field in mine.tier(1).schema][3:5] == decimals
 
 
 def test_types_and_names_of_results(spark: SparkSession) -> None:
