@@ -144,6 +144,11 @@ class Settings(ABC):
         """How the stage after this one sees its results."""
         return Onward.NO
 
+    @property
+    def shortest_wait_us(self) -> int | None:
+        """The shortest time it waits for late events, if it waits; a query warns where that is below a tick."""
+        return None
+
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""
         return self.build(ChunkStore.restore(snapshot), layout)

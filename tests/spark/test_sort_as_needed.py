@@ -103,6 +103,23 @@ def test_what_needs_order_is_refused_with_the_strategies(events: lc.Events, name
     assert isinstance(error.value, lc.InputError)
 
 
+def test_a_latency_below_the_tick_is_warned_of_when_it_is_planned(df: DataFrame) -> None:
+    came = df.withColumn("came", F.col("ts"))
+    events = lc.disordered(came, time="ts", arrival="came", shards=1)
+    with pytest.warns(
+        lc.LatecomerWarning, match=r"reorder waits 1000 us, less than a tick of 100000 us.*tick='1000 us'"
+    ):
+        events.reorder("1 ms")
+    with pytest.warns(lc.LatecomerWarning, match="tiers waits 99000 us"):
+        events.tumbling("1 s").aggregate(lc.count()).tiers("99 ms", "1 s")
+    with pytest.warns(lc.LatecomerWarning, match="ordered waits 1 us") as caught:
+        events.tiers("1 us", "1 s")
+    assert [warning.filename for warning in caught] == [__file__]
+    events.reorder("100 ms")
+    lc.disordered(came, time="ts", arrival="came", tick="1 ms", shards=1).reorder("1 ms")
+    lc.disordered(came, time="ts", shards=1).reorder("1 ms")
+
+
 def test_other_names_are_plain_attribute_errors(events: lc.Events) -> None:
     name = "filter"
     with pytest.raises(AttributeError, match="filter must be called on a DataFrame; a disordered stream has where, "):

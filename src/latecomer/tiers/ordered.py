@@ -95,6 +95,10 @@ class Ordered(Settings):
         return latencies_in_us(self.latencies)
 
     @property
+    def shortest_wait_us(self) -> int | None:
+        return self.latencies_us[0]
+
+    @property
     def by_key(self) -> bool:
         """Whether all rows of a key must meet."""
         return self.operator is not None or self.merge is not None
