@@ -142,8 +142,11 @@ def test_one_query_serves_all_tiers_and_a_restart_changes_nothing(spark: SparkSe
     last = last.drop("pane", "final")
     closed = [row["window_start"] for row in last.collect()]
     log = read(sinks["changes"]).where(F.col("window_start").isin(closed))
-    standing = log.groupBy("window_start", "window_end", "ad", "count").agg(F.sum("change").alias("n")).where("n != 0")
-    assert _rows(standing.drop("n")) == _rows(last)
+    assert _rows(lc.consolidate(log)) == _rows(last)
+    twice = lc.consolidate(log.unionByName(log))
+    assert _rows(twice) == sorted(2 * _rows(last), key=str)
+    with pytest.raises(lc.InputError, match="find a column change"):
+        lc.consolidate(last)
     truth = df.groupBy(F.window("ts", "20 seconds", "10 seconds"), "ad").count()
     complete = _rows(truth.select("window.start", "window.end", "ad", "count").where(F.col("start").isin(closed)))
     assert _rows(last) == complete
