@@ -15,6 +15,7 @@ from latecomer.extras import needed_for
 
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
+    from latecomer.consolidated import consolidate
     from latecomer.errors import (
         HeldError,
         InputError,
@@ -97,6 +98,7 @@ __all__ = [
     "TimeTravel",
     "CustomHoles",
     "Window",
+    "consolidate",
     "control",
     "count",
     "count_distinct",
@@ -160,6 +162,7 @@ _HOMES = {
     "TimeTravel": "timetravel",
     "CustomHoles": "timetravel",
     "Window": "windows",
+    "consolidate": "consolidated",
     "control": "query_control",
     "count": "windows:Count",
     "count_distinct": "windows:CountDistinct",
@@ -196,3 +199,7 @@ def __getattr__(name: str) -> Any:
     with needed_for(f"lc.{name}"):
         home = import_module(f"latecomer.{module}")
     return getattr(home, known_as or name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

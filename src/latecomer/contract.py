@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.controls import Control
-from latecomer.errors import HeldError, InputError, must
+from latecomer.errors import HeldError, InputError, StateError, must
 from latecomer.events import EventBatch, Int64s, Layout
 from latecomer.gives import Gives, Onward, Verb
 from latecomer.outputs import Output
@@ -34,7 +35,15 @@ from latecomer.progress import Timeline
 
 
 class Machine(ABC):
-    """A running strategy: fed with batches and progress, it gives results."""
+    """A running strategy: fed with batches and progress, it gives results. After an error it takes nothing more."""
+
+    failed: BaseException | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in ("push", "finish"):
+            if name in cls.__dict__:
+                setattr(cls, name, _until_it_fails(cls.__dict__[name]))
 
     def __init__(self, store: ChunkStore, layout: Layout) -> None:
         self.store = store
@@ -72,6 +81,26 @@ class Machine(ABC):
     def snapshot(self) -> dict[str, bytes]:
         """All state, as named chunks of bytes."""
         return self.store.snapshot()
+
+
+def _until_it_fails(work: Callable[..., Iterator[Output]]) -> Callable[..., Iterator[Output]]:
+    """The same method, refused once one has failed: what that had taken in may be lost."""
+
+    @wraps(work)
+    def guarded(self: Machine, *given: Any) -> Iterator[Output]:
+        if self.failed is not None:
+            found = f"{type(self.failed).__name__}: {self.failed}".removesuffix(": ")
+            advice = "restore a machine from the snapshot before it, and push again from there"
+            raise StateError(must(type(self).__name__, "not go on after an error: events may be lost", found, advice))
+        try:
+            yield from work(self, *given)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.failed = error
+            raise
+
+    return guarded
 
 
 VERBS: dict[str, type[Settings]] = {}
@@ -114,6 +143,11 @@ class Settings(ABC):
     def onward(self) -> Onward:
         """How the stage after this one sees its results."""
         return Onward.NO
+
+    @property
+    def shortest_wait_us(self) -> int | None:
+        """The shortest time it waits for late events, if it waits; a query warns where that is below a tick."""
+        return None
 
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:
         """The machine as it was when the snapshot was taken."""

@@ -10,6 +10,8 @@ from latecomer.errors import InputError, must
 
 Duration = str | timedelta
 
+DEFAULT_TICK = "100 ms"  # the unit of arrival where nothing else is said
+
 _UNITS_US = {
     "us": ("us", "microsecond", "microseconds"),
     "ms": ("ms", "millisecond", "milliseconds"),

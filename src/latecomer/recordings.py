@@ -18,12 +18,12 @@ import pyarrow as pa
 from latecomer.disorder import presets
 from latecomer.disorder.generate import Outcome, make, prepare
 from latecomer.disorder.presets import Preset
-from latecomer.disorder.profile import Profile
+from latecomer.disorder.profile import EACH_ALONE, Clock, Profile
 from latecomer.disorder.profile_source import profile_source
 from latecomer.disorder.source import Source, open_source
 from latecomer.disorder.times import check_unit
 from latecomer.disorder.write import Destination, write_table
-from latecomer.durations import Duration, duration_us
+from latecomer.durations import DEFAULT_TICK, Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.extras import needed_for
 
@@ -226,6 +226,8 @@ def profile(
     key: str | None = None,
     source: str | None = None,
     period: Duration | None = None,
+    tick: Duration | None = None,
+    max_ahead: Duration | None = None,
     name: str | None = None,
     format: Read | None = None,
     separator: str | None = None,
@@ -237,7 +239,9 @@ def profile(
 
     time: event time, a timestamp, a date, whole numbers of `unit` (ps, ns, us, ms, s), or text (unit iso for dates);
     in files a number is the place of the column, from 0. arrival: when the row came. key, source: columns. period: how
-    often each key should be heard of; then holes are counted. name: what the profile is called.
+    often each key should be heard of; then holes are counted. name: what the profile is called. With arrival, tick: the
+    tick of the query ("100 ms" as in `lc.disordered`; "0 s" for every row by itself): lateness is then what strategies
+    see. max_ahead: rows whose time is further ahead of their arrival are set aside and counted, as in the query.
 
     Of a DataFrame alone, order: columns that tell which of two rows came first where arrival does not; one of the two
     must be given, since a DataFrame has no order of its own. Rows that are still tied count as sorted by time. Rows
@@ -247,7 +251,8 @@ def profile(
     and header: how they are written, where their names do not tell; quarantine: bad rows are counted instead of being
     an error; engine: python (this process), spark (data of any size), or auto (by size).
     """
-    columns: dict[str, Any] = {"arrival": arrival, "key": key, "source": source, "period": period}
+    clock = _clock(arrival, tick, max_ahead)
+    columns: dict[str, Any] = {"arrival": arrival, "key": key, "source": source, "period": period, "clock": clock}
     if isinstance(data, str | PathLike):
         _check_left_out({"order": order}, "a DataFrame", "files have an order of their own")
         form = {"format": format, "separator": separator, "header": header}
@@ -261,6 +266,17 @@ def profile(
     from latecomer.spark.profiling import profile_frame
 
     return profile_frame(data, time=time, unit=unit, order=order, name=name or "stream", **columns)
+
+
+def _clock(arrival: str | None, tick: Duration | None, max_ahead: Duration | None) -> Clock:
+    """How arrival counts; without arrival every row comes by itself."""
+    if arrival is None:
+        for name, value in (("tick", tick), ("max_ahead", max_ahead)):
+            if value is not None:
+                raise InputError(must(f"{name}=", "come with arrival=", value, "name the column of the arrival time"))
+        return EACH_ALONE
+    tick_us = duration_us(DEFAULT_TICK if tick is None else tick, "tick", zero=True)
+    return Clock(tick_us or None, None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True))
 
 
 def _check_left_out(given: dict[str, Any], kind: str, why: str) -> None:
@@ -290,6 +306,7 @@ def _profile_files(
     key: str | None,
     source: str | None,
     period: Duration | None,
+    clock: Clock,
     engine: Engine,
     name: str,
 ) -> Profile:
@@ -306,5 +323,5 @@ def _profile_files(
         from latecomer.spark.session import session
 
         with reading(config.path):
-            return profile_files(session(), opened, **roles, period_us=period_us, name=name)
-    return profile_source(opened, **roles, period_us=period_us, name=name)
+            return profile_files(session(), opened, **roles, period_us=period_us, clock=clock, name=name)
+    return profile_source(opened, **roles, period_us=period_us, clock=clock, name=name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -239,10 +241,46 @@ def test_a_punctuation_by_hand() -> None:
     found = ImpatienceSorter()
     found.push(np.array([30, 25, 20]))
     assert found.punctuate(29).ts_us.tolist() == [20, 25]
-    found.push(np.array([25, 20, 30, 35]))
+    assert found.push(np.array([25, 20, 30, 35])).late_ts_us.tolist() == [25, 20]
+    assert found.finish().ts_us.tolist() == [30, 30, 35]
+
+
+@pytest.mark.parametrize("hardware", [False, True])
+def test_late_events_are_reported_by_the_push_that_brings_them(hardware: bool) -> None:
+    found = ImpatienceSorter(hardware=hardware)
+    found.punctuate(29)
+    pushed = found.push([25, 20, 30, 29, 35], np.arange(5))
+    assert (pushed.late_ts_us.tolist(), found.late, found.held) == ([25, 20, 29], 3, 2)
+    assert join([pushed], "late_payload") == [0, 1, 3]
     left = found.finish()
-    assert left.ts_us.tolist() == [30, 30, 35]
-    assert left.late_ts_us.tolist() == [25, 20]
+    assert (left.ts_us.tolist(), left.late_ts_us.tolist(), join([left], "payload")) == ([30, 35], [], [2, 4])
+    moved = ImpatienceSorter(late="adjust", hardware=hardware)
+    moved.punctuate(29)
+    moved.push([25, 40, 28])
+    assert (moved.late, moved.finish().ts_us.tolist()) == (2, [30, 30, 40])
+
+
+@pytest.mark.parametrize("hardware", [False, True])
+def test_a_sorter_that_failed_takes_nothing_more(hardware: bool) -> None:
+    found = ImpatienceSorter(late="raise", hardware=hardware)
+    found.push([10, 20])
+    with pytest.raises(InputError, match="whole numbers"):
+        found.push([1.5])
+    assert found.punctuate(15).ts_us.tolist() == [10]
+    with pytest.raises(LateError, match="1 too late"):
+        found.push([30, 12])
+    after: list[Callable[[], Released]] = [lambda: found.push([40]), lambda: found.punctuate(50), found.finish]
+    for go_on in after:
+        with pytest.raises(InputError, match=r"sorter must not go on after an error.*LateError.*make a new one"):
+            go_on()
+
+
+def test_a_sorter_of_text_says_what_to_push() -> None:
+    found = ImpatienceSorter()
+    with pytest.raises(InputError, match=r"no Python objects.*push row numbers"):
+        found.push([2, 1], pa.array(["b", "a"]))
+    found.push([2, 1], [0, 1])
+    assert join([found.finish()], "payload") == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -322,3 +322,74 @@ def test_functions_come_together() -> None:
 def test_what_an_operator_cannot_do_is_refused_before_it_starts(operator: Operator, text: str) -> None:
     with pytest.raises(InputError, match=text):
         operator.output(ROWS, LAYOUT)
+
+
+def _tied_stream(seed: int, events: int = 60) -> Stream:
+    """Few times, so that many events have the same, from several sources, ids in no order."""
+    rng = np.random.default_rng(seed)
+    tick = np.sort(rng.integers(0, 30, events)) + 1_000
+    ts_us = tick * 1_000 - rng.choice([0, 0, 2_000, 8_000], events)
+    keys, sources = rng.integers(0, 3, events), rng.integers(0, 3, events)
+    return Stream(ts_us, tick, keys, sources, id=rng.permutation(events))
+
+
+def _some(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Those of three keys in four, by what is dropped then."""
+    return rows.filter(pa.array(rows.column("id").to_numpy() % 4 != 0)).drop_columns(["id", "source"])
+
+
+@pytest.mark.parametrize("returns", [["id", "ts", "key", "source"], ["key", "ts"]], ids=len)
+@given(seed=st.integers(0, 10_000), latencies_ms=LATENCIES, data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_rows_that_functions_keep_come_in_the_order_of_the_basic_form(
+    returns: list[str], seed: int, latencies_ms: list[int], data: st.DataObject
+) -> None:
+    stream, latencies = _tied_stream(seed), tuple(f"{latency} ms" for latency in latencies_ms)
+    cuts = _cuts(stream, data)
+    columns = stream.batch(np.arange(0)).user_rows.schema
+    own = pa.schema([columns.field(name) for name in returns])
+    partial = _as_is if len(returns) == 4 else _some
+    basic = run_machine(Ordered(latencies), stream, cuts=cuts)
+    kept = run_machine(Ordered(latencies, partial=partial, merge=_as_is, returns=own), stream, cuts=cuts, snapshot=True)
+    for tier in range(1, len(latencies) + 1):
+        wanted = [row for row in _rows(basic, tier) if partial is _as_is or row["id"] % 4]
+        assert [tuple(row[name] for name in returns) for row in _rows(kept, tier)] == [
+            tuple(row[name] for name in returns) for row in wanted
+        ]
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_a_pattern_after_functions_finds_what_it_finds_in_the_basic_form(seed: int, data: st.DataObject) -> None:
+    stream, latencies = _tied_stream(seed), ("2 ms", "10 ms")
+    cuts, pattern = _cuts(stream, data), Pattern("source", 0, 1, "2 ms")
+    own = pa.schema([(name, pa.int64()) for name in ("source", "ts", "key")])
+    basic = run_machine(Ordered(latencies, pattern), stream, cuts=cuts)
+    kept = run_machine(Ordered(latencies, pattern, partial=_as_is, merge=_as_is, returns=own), stream, cuts=cuts)
+    for tier in (1, 2):
+        assert _answers(kept, tier) == _answers(basic, tier)
+
+
+def test_functions_before_an_operator_that_needs_order_must_keep_the_number_of_rows() -> None:
+    stream = stream_of((0, 0), (20, 1), (60, 3))
+    own = pa.schema([("ts", pa.int64()), ("key", pa.int64())])
+
+    def selected(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select(own.names)
+
+    def numbered(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return selected(rows).append_column("_lc_row", pa.array([7] * rows.num_rows))
+
+    def added(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return selected(rows).append_column("_lc_row", pa.nulls(rows.num_rows, pa.int64()))
+
+    def run(function: Function, operator: Operator | None) -> Run:
+        return run_machine(Ordered(("5 us",), operator, partial=function, merge=function, returns=own), stream)
+
+    pattern = Pattern("key", 0, 0, "1 s")
+    with pytest.raises(InputError, match=r"partial must return the column _lc_row.*Pattern.*without select"):
+        run(selected, pattern)
+    with pytest.raises(InputError, match="_lc_row of partial must be the number of a row it was given, or null; got 7"):
+        run(numbered, pattern)
+    assert len(_rows(run(selected, None), 1)) == 3
+    assert len(_rows(run(added, pattern), 1)) == 2

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import latecomer as lc
-from latecomer.disorder.profile import Profile
+from latecomer.disorder.profile import Clock, Profile
 from latecomer.disorder.profiler import Recorded, profile_recorded
 from latecomer.spark.profiling import inversions
 from latecomer.spark.profiling.blocks import sorted_blocks
@@ -97,6 +97,7 @@ def recorded(count: int, seed: int) -> Recorded:
     arrival_us = np.sort(1_700_000_000_000_000 + rng.integers(0, count * 300, count))
     ts_us = arrival_us - np.where(rng.random(count) < 0.4, rng.integers(0, 2_000_000, count), 0)
     ts_us -= np.where(rng.random(count) < 0.002, rng.integers(0, 40_000_000, count), 0)
+    ts_us += np.where(rng.random(count) < 0.003, rng.integers(0, 3_000, count), 0)
     key = pa.array([None if k == 7 else f"k{k}" for k in rng.integers(0, 30, count)])
     return Recorded(ts_us, arrival_us, key, pa.array([f"s{s}" for s in rng.integers(0, 4, count)]))
 
@@ -121,13 +122,16 @@ def test_a_profile_on_spark_equals_one_in_a_process(spark: SparkSession, monkeyp
     monkeypatch.setattr(inversions, "RANGE", 700)
     monkeypatch.setattr("latecomer.spark.profiling.blocks.SAMPLE", 16)
     monkeypatch.setattr("latecomer.spark.profiling.lateness.SHIPPED", 1)
-    blocks = sorted_blocks(shuffled, size=1_000)
+    clock = Clock(tick_us=400_000, max_ahead_us=1_000)
+    blocks = sorted_blocks(shuffled, 1_000, clock)
     try:
         found = profile_blocks(blocks, "stream", 1_000_000)
     finally:
         blocks.close()
     assert len(blocks.notes) >= 9
-    assert numbers(found) == numbers(profile_recorded(stream, period_us=1_000_000))
+    assert found.ahead is not None
+    assert found.ahead.set_aside > 0 < found.ahead.events
+    assert numbers(found) == numbers(profile_recorded(stream, period_us=1_000_000, clock=clock))
 
 
 def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path) -> None:
@@ -136,7 +140,7 @@ def test_files_and_frames_are_profiled_alike(spark: SparkSession, tmp_path: Path
     table = pa.table({name: pa.array(values, pa.timestamp("us", "UTC")) for name, values in stamps.items()})
     table = table.append_column("source", stream.source)
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=300)
-    expected = profile_recorded(replace(stream, key=None), name="in.parquet")
+    expected = profile_recorded(replace(stream, key=None), name="in.parquet", clock=Clock(100_000))
     files = lc.profile(tmp_path / "in.parquet", time="ts", arrival="arrival", source="source", engine="spark")
     assert numbers(files) == numbers(expected)
     frame = spark.read.parquet(str(tmp_path / "in.parquet"))

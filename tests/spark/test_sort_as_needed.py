@@ -142,6 +142,23 @@ def test_steps_go_by_sparks_names_too(events: lc.Events) -> None:
     assert events.withColumn("half", F.col("kwh") / 2).columns == [*events.columns, "half"]
 
 
+def test_a_latency_below_the_tick_is_warned_of_when_it_is_planned(df: DataFrame) -> None:
+    came = df.withColumn("came", F.col("ts"))
+    events = lc.disordered(came, time="ts", arrival="came", shards=1)
+    with pytest.warns(
+        lc.LatecomerWarning, match=r"reorder waits 1000 us, less than a tick of 100000 us.*tick='1000 us'"
+    ):
+        events.reorder("1 ms")
+    with pytest.warns(lc.LatecomerWarning, match="tiers waits 99000 us"):
+        events.tumbling("1 s").aggregate(lc.count()).tiers("99 ms", "1 s")
+    with pytest.warns(lc.LatecomerWarning, match="ordered waits 1 us") as caught:
+        events.tiers("1 us", "1 s")
+    assert [warning.filename for warning in caught] == [__file__]
+    events.reorder("100 ms")
+    lc.disordered(came, time="ts", arrival="came", tick="1 ms", shards=1).reorder("1 ms")
+    lc.disordered(came, time="ts", shards=1).reorder("1 ms")
+
+
 def test_other_names_are_plain_attribute_errors(events: lc.Events) -> None:
     name = "repartition"
     with pytest.raises(AttributeError, match="repartition must be called on a DataFrame; a disordered stream has "):

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError
+from latecomer.events import FOREVER_US, Layout
+from latecomer.windows import Window, WindowAggregation
 from latecomer.windows.aggregates import AggregateFunction, Count, Mean, States, Stddev, Sum, Variance
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
@@ -111,6 +114,16 @@ counted_sum = Custom(
     finish=lambda state: state[1] * state[0],
     returns=pa.float64(),
 )
+typed_sum = Custom(
+    "x",
+    zero=lambda: {"n": 0, "total": 0.0},
+    add=lambda state, value: {"n": state["n"] + 1, "total": state["total"] + (value or 0)},
+    merge=lambda left, right: {name: left[name] + right[name] for name in left},
+    finish=lambda state: state["total"] * state["n"],
+    returns=pa.float64(),
+    state=pa.struct([("n", pa.int64()), ("total", pa.float64())]),
+    named="typed",
+)
 in_time_order = Custom("x", list, lambda state, value: [*state, value], None, joined, pa.string(), named="joined")
 joined_window = WindowFunction(["x"], lambda rows: joined(rows.column("x").to_pylist()), pa.string(), named="joined")
 
@@ -132,6 +145,7 @@ TWINS: list[tuple[AggregateFunction, list[pa.DataType], Twin]] = [
     (Quantile("x", 0.9), NUMBERS, lambda events: median(values_of(events), 0.9)),
     (TopK("x", 2), ORDERED, lambda events: most_frequent(values_of(events))),
     (counted_sum, [pa.int64()], lambda events: sum(values_of(events)) * len(events)),
+    (typed_sum, [pa.int64()], lambda events: sum(values_of(events)) * len(events)),
     (in_time_order, ORDERED, lambda events: joined(in_order(events))),
     (joined_window, ORDERED, lambda events: joined(in_order(events))),
 ]
@@ -270,6 +284,39 @@ def test_errors_of_the_users_functions_surface() -> None:
     function = WindowFunction(["x"], fail, pa.int64(), named="mine")
     with pytest.raises(ZeroDivisionError, match=r"^mine$"):
         results(function, whole(function, rows, pa.int64()))
+
+
+def test_a_typed_state_is_arrow_and_never_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pickle.loads", None)
+    rows = [(0, 0, 3, 0), (0, 1, 4, 1), (1, 0, None, 1)]
+    assert results(typed_sum, in_parts(typed_sum, rows, pa.int64())) == {0: 14.0, 1: 0.0}
+    assert typed_sum.state_types(pa.int64()) == [typed_sum.state]
+    assert typed_sum.describe()["state"] == "struct<n: int64, total: double>"
+    assert "state" not in counted_sum.describe()
+    wrong = Custom("x", list, lambda state, value: [*state, value], None, len, pa.int64(), state=pa.int64(), named="y")
+    with pytest.raises(InputError, match=r"state of y must give values of type int64.*change it, or state="):
+        whole(wrong, rows, pa.int64())
+    with pytest.raises(InputError, match="state must be an Arrow type; got 'bigint'"):
+        Custom("x", int, max, max, int, pa.int64(), state="bigint")
+
+
+@pytest.mark.parametrize("cuts", [[], [2], [1, 3, 5]], ids=len)
+def test_a_state_of_text_goes_through_windows_however_they_are_cut(cuts: list[int]) -> None:
+    def both(one: str, other: str | None) -> str:
+        return "".join(sorted(one + (other or "")))
+
+    letters_of = Custom("x", str, both, both, str.upper, pa.string(), state=pa.string(), named="letters")
+    operator = WindowAggregation(Window("4 us", "2 us"), (letters_of,))
+    store, found = ChunkStore(), {}
+    for start, stop in zip([-1, *cuts], [*cuts, FOREVER_US], strict=True):
+        piece = [ts for ts in range(8) if start < ts <= stop]
+        rows = pa.RecordBatch.from_pydict({"ts": pa.array(piece, pa.int64()), "x": ["hgfedcba"[ts] for ts in piece]})
+        store = ChunkStore.restore(store.snapshot())
+        given_rows, _ = operator.build(store, Layout("ts")).push(rows if piece else None, stop)
+        found.update(
+            {} if given_rows is None else {row["window_start"]: row["letters"] for row in given_rows.to_pylist()}
+        )
+    assert found == {-2: "GH", 0: "EFGH", 2: "CDEF", 4: "ABCD", 6: "AB"}
 
 
 def test_custom_without_merge_cannot_be_merged() -> None:

@@ -118,7 +118,7 @@ def test_devices_are_hit_as_a_whole(kind: type[Delay]) -> None:
         ({"factor": 5, "maxDelay": 1, "name": "a/b"}, "experiments[0].name must be letters, digits"),
         ({"factor": 5, "maxDelay": 1, "name": ".."}, "experiments[0].name must be letters, digits"),
         ({"factor": 5, "maxDelay": 1, "name": "report.json"}, "and not report.json or quarantine.parquet"),
-        ({"factor": 5, "maxDelay": 1, "delaySeed": -1}, "must be greater than or equal to 0; got -1"),
+        ({"factor": 5, "maxDelay": 1, "delaySeed": 1.5}, "integer; got 1.5"),
     ],
 )
 def test_a_wrong_experiment_names_its_field(experiment: dict[str, Any], message: str) -> None:

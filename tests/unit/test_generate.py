@@ -105,6 +105,38 @@ def test_less_than_the_sources_own_disorder_cannot_be_had(tmp_path: Path) -> Non
     assert outcome.late == 2_000
 
 
+def test_a_negative_seed_is_a_seed_like_others(tmp_path: Path) -> None:
+    write_csv(tmp_path / "in.csv", in_order())
+    asked = [
+        {"factor": 20, "maxDelay": 2000, "seed": seed, "name": f"x{place}"} for place, seed in enumerate((-7, -7, 7))
+    ]
+    outcomes = lc.generate(config(tmp_path / "in.csv", *asked), tmp_path / "out")
+    assert [outcome.seed for outcome in outcomes] == [-7, -7, 7]
+    first, again, other = (read(tmp_path / "out" / outcome.name) for outcome in outcomes)
+    assert first == again != other
+
+
+@pytest.mark.parametrize("name", ["in.dat", "in", "in.csv"])
+def test_a_separator_says_that_files_are_text_with_separators(name: str, tmp_path: Path) -> None:
+    write_csv(tmp_path / name, in_order()[:500], separator=";")
+    wanted = config(tmp_path / name, {"factor": 20, "maxDelay": 2000}, separator=";")
+    (outcome,) = lc.generate(wanted, tmp_path / "out")
+    assert outcome.events == 500
+    assert lc.profile(tmp_path / name, time="ts", unit="ms", separator=";").events == 500
+    del wanted["source"]["separator"]
+    if name != "in.csv":
+        with pytest.raises(lc.InputError, match="give the format or a separator"):
+            lc.generate(wanted, tmp_path / "other")
+
+
+def test_the_reachable_maximum_of_constant_delays_is_near_all(tmp_path: Path) -> None:
+    write_csv(tmp_path / "in.csv", in_order())
+    asked = {"factor": 100, "maxDelay": "30 s", "distribution": "constant"}
+    (outcome,) = lc.generate(config(tmp_path / "in.csv", asked), tmp_path / "out")
+    assert outcome.reach == "maximum"
+    assert outcome.late_percent > 98.5
+
+
 def test_same_seed_same_stream_other_seed_other_stream(tmp_path: Path) -> None:
     write_csv(tmp_path / "in.csv", in_order())
     asked = [

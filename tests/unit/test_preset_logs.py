@@ -184,8 +184,10 @@ def test_sizes_and_seeds_that_make_no_sense_are_refused(preset: Callable[..., Pr
     for events in (0, -5, 1.5, True):
         with pytest.raises(InputError, match="events must be a whole number of at least 1"):
             preset(events)
-    with pytest.raises(InputError, match="seed must be a whole number of at least 0; got -1; use 0 or more"):
-        preset(10, -1)
+    with pytest.raises(InputError, match=r"seed must be a whole number; got 1\.5; e\.g\. 7"):
+        preset(10, 1.5)
+    below, above = preset(10, -1), preset(10, 1)
+    assert below.table() == preset(10, -1).table() != above.table()
 
 
 def test_shares_and_amounts_that_make_no_sense_are_refused() -> None:

@@ -213,7 +213,7 @@ def test_one_meter_is_never_late() -> None:
     [
         ({"meters": 0}, "meters must be a whole number of at least 1; got 0"),
         ({"days": -1}, "days must be a whole number"),
-        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": True}, "seed must be a whole number"),
         ({"missing": 0.7}, "missing must be between 0 and 0.6; got 0.7"),
         ({"late": -0.1}, "late must be between 0 and 0.05"),
         ({"late": float("nan")}, "late must be between 0 and 0.05"),

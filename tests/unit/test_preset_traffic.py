@@ -122,7 +122,7 @@ def test_congestion_and_heavy_flow_meet_in_some_areas() -> None:
     ("settings", "message"),
     [
         ({"seconds": 0}, "seconds must be a whole number of at least 1"),
-        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 0.5}, "seed must be a whole number"),
         ({"policy": "poisson"}, "policy must be 'zipf' or 'constant'; got 'poisson'"),
         ({"rate": 300}, "rate must divide 500,000"),
         ({"areas": 0}, "areas must be a whole number of at least 1"),

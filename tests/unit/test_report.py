@@ -16,13 +16,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from latecomer.disorder.profile import Holes, Profile, SourceProfile, waits
-from latecomer.disorder.profiler import Recorded, profile_recorded
+from latecomer.disorder.profiler import Recorded, Unmeasured, profile_recorded
 from latecomer.events import Int64s
 from latecomer.report.charts import Cells, coarsen, surely_late
 from latecomer.report.curve import curve, verdict
 from latecomer.report.html import to_html, write_html
 from latecomer.report.terminal import show_profile
-from latecomer.report.words import duration, number, share, time_ticks
+from latecomer.report.words import duration, duration_up, number, share, time_ticks
 
 SECOND, HOUR, DAY = 1_000_000, 3_600_000_000, 86_400_000_000
 START = 1_709_251_200_000_000  # 2024-03-01
@@ -48,7 +48,7 @@ def realistic(events: int, *, arrival: bool = False) -> Profile:
         source=pa.array(source[order]),
     )
     name = "meter readings <A&B> März.csv"
-    return profile_recorded(recorded, name=name, period_us=20 * SECOND, quarantined=17)
+    return profile_recorded(recorded, name=name, period_us=20 * SECOND, unmeasured=Unmeasured(17))
 
 
 @cache
@@ -234,8 +234,8 @@ def test_terminal_without_unicode_gets_plain_letters() -> None:
         ("one", "A single event cannot be late: no wait is needed."),
         ("same", "No event is late: no wait is needed."),
         ("sorted", "No event is late: no wait is needed."),
-        ("reversed", "Only a wait of 100 d keeps 99 % of the events, and it keeps all of them."),
-        ("one microsecond late", "Only a wait of 1 ms keeps 99 % of the events, and it keeps all of them."),
+        ("reversed", "A wait of 98.1 d keeps 99 % of the events; 100 % needs 99.1 d."),
+        ("one microsecond late", "Only a wait of 2 us keeps 99 % of the events, and it keeps all of them."),
     ],
 )
 def test_verdict_holds_at_the_extremes(name: str, words: str) -> None:
@@ -244,11 +244,13 @@ def test_verdict_holds_at_the_extremes(name: str, words: str) -> None:
 
 def test_verdict_says_what_the_curve_says() -> None:
     profile = realistic(20_000)
-    wait = next(point for point in profile.completeness if point.share >= 0.99)
-    whole = next(point for point in profile.completeness if point.share == 1)
+    wait = next(point for point in profile.needed if point.share >= 0.99)
+    whole = next(point for point in profile.needed if point.share == 1)
+    longer = next(point for point in profile.completeness if point.share >= 0.99)
+    assert wait.wait_us < longer.wait_us
     assert verdict(profile) == (
-        f"A wait of {duration(wait.wait_us)} keeps {share(wait.share)} of the events; "
-        f"100 % needs {duration(whole.wait_us)}."
+        f"A wait of {duration_up(wait.wait_us)} keeps {share(wait.share)} of the events; "
+        f"100 % needs {duration_up(whole.wait_us)}."
     )
 
 

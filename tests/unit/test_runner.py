@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
+from latecomer.chunks import ChunkStore
+from latecomer.errors import LateError, StateError
 from latecomer.events import TICK, EventBatch, Layout
 from latecomer.headers import HeaderBuilder
+from latecomer.outputs import Output
+from latecomer.progress import Timeline
 from latecomer.reorder import Reorder
 from latecomer.runner import Between, Runner, header_of
 
@@ -15,7 +21,7 @@ LAYOUT = Layout("ts", source="source")
 
 def _batch(*rows: tuple[int, int, str]) -> EventBatch:
     ts_us, ticks, sources = zip(*rows, strict=True)
-    columns = {"ts": ts_us, TICK: ticks, "source": pa.array(sources, pa.large_string())}
+    columns = {"ts": ts_us, TICK: ticks, "source": pa.array(sources, pa.string())}
     return EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)
 
 
@@ -53,3 +59,27 @@ def test_progress_is_that_of_the_header_where_there_is_one() -> None:
     ended.add_ends(None, 2, pa.array(["a", "b"]))
     runner.push(whole.slice(0, 0), ended.build())
     assert runner.progress.floor_us > 100
+
+
+def test_a_machine_that_failed_takes_nothing_more() -> None:
+    runner = Runner(Reorder("10 us", late="raise"), LAYOUT)
+    runner.push(_batch((20, 1, "a"), (50, 2, "a")))
+    with pytest.raises(LateError, match="1 too late"):
+        runner.push(_batch((60, 3, "a"), (7, 3, "a")))
+    for go_on in (lambda: runner.push(_batch((70, 4, "a"))), runner.finish):
+        with pytest.raises(StateError, match=r"_Reorder must not go on after an error.*LateError.*restore"):
+            go_on()
+
+
+def test_a_machine_of_a_machine_fails_with_it() -> None:
+    class Twice(type(Reorder("1 us").build(ChunkStore(), LAYOUT))):  # type: ignore[misc]
+        def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+            yield from super().push(batch, timeline)
+            raise ZeroDivisionError
+
+    runner = Runner(Reorder("10 us"), LAYOUT)
+    runner.machine = Twice(Reorder("10 us"), ChunkStore(), LAYOUT)
+    with pytest.raises(ZeroDivisionError):
+        runner.push(_batch((20, 1, "a")))
+    with pytest.raises(StateError, match="got 'ZeroDivisionError'"):
+        runner.push(_batch((30, 2, "a")))

@@ -23,6 +23,12 @@ def profile(
     key: Annotated[str | None, typer.Option(help="Column of the key.")] = None,
     source: Annotated[str | None, typer.Option(help="Column of the source.")] = None,
     period: Annotated[str | None, typer.Option(help="How often each key reports, e.g. '1 hour': finds holes.")] = None,
+    tick: Annotated[
+        str | None, typer.Option(help="With --arrival: tick of the query [100 ms]; '0 s': each row by itself.")
+    ] = None,
+    max_ahead: Annotated[
+        str | None, typer.Option(help="With --arrival: set rows aside that are further ahead of it, e.g. '1 hour'.")
+    ] = None,
     format: Annotated[str | None, typer.Option(help="csv, tsv, json or parquet; else by the ending.")] = None,
     separator: Annotated[str | None, typer.Option(help="Of CSV.")] = None,
     header: Annotated[bool | None, typer.Option(help="Whether CSV has a header.")] = None,
@@ -54,6 +60,8 @@ def profile(
             key=key,
             source=source,
             period=period,
+            tick=tick,
+            max_ahead=max_ahead,
             format=cast(Any, check_format(format)),
             separator=separator,
             header=header,

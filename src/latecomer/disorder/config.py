@@ -88,7 +88,7 @@ class ExperimentConfig(_Strict):
     distribution: Annotated[
         str, AfterValidator(_known_distribution), _known_as("distribution", "delayDistribution")
     ] = "uniform"
-    seed: Annotated[int, Field(ge=0, validation_alias=AliasChoices("seed", "delaySeed"))] = 0
+    seed: Annotated[int, _known_as("seed", "delaySeed")] = 0
     name: Annotated[str, AfterValidator(_folder_name)] | None = None
     deviation: Number | None = None
     mean: Number | None = None

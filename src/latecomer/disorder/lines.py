@@ -45,7 +45,10 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What some lines held: text columns, their kinds, event times and line numbers (from 0); and the bad lines."""
+    """What some lines held: text columns, their kinds, event times and line numbers (from 0); and the bad lines.
+
+    cut: how many times were finer than a microsecond.
+    """
 
     columns: list[pa.Array]
     kinds: list[str]
@@ -53,6 +56,7 @@ class Parsed:
     arrival_us: Int64s | None
     line: Int64s
     bad: list[Bad]
+    cut: int
 
 
 def parse_lines(lines: Sequence[bytes], first_line: int, form: TextFormat) -> Parsed:
@@ -71,7 +75,8 @@ def parse_lines(lines: Sequence[bytes], first_line: int, form: TextFormat) -> Pa
         read_us = [np.delete(values, list(troubles)) for values in read_us]
         rows = rows.without(list(troubles), bad)
     arrival_us = None if form.arrival is None else read_us[1]
-    return Parsed(rows.columns, rows.kinds(), read_us[0], arrival_us, rows.numbers, sorted(rows.bad))
+    cut = sum(read.cut for read in times)
+    return Parsed(rows.columns, rows.kinds(), read_us[0], arrival_us, rows.numbers, sorted(rows.bad), cut)
 
 
 def _bad_time(number: int, texts: dict[int, bytes], form: TextFormat, field: int, trouble: BadTime) -> Bad:

@@ -63,11 +63,12 @@ class Part:
     columns: dict[str, pa.Array]
     kinds: list[str]
     bad: list[tuple[str, Bad]]
+    cut: int
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """All rows of a source in file order; and the bad rows."""
+    """All rows of a source in file order; the bad rows; and how many times were cut to microseconds."""
 
     number: Int64s
     ts_us: Int64s
@@ -75,6 +76,7 @@ class Loaded:
     device: pa.Array | None
     table: pa.Table
     bad: BadRows
+    cut: int
 
 
 def load(source: Source, columns: Sequence[str] | None = None, *, as_text: bool = False) -> Loaded:
@@ -93,6 +95,7 @@ def load(source: Source, columns: Sequence[str] | None = None, *, as_text: bool 
         None if source.device is None else pa.concat_arrays([device_names(part, source.device) for part in parts]),
         pa.table({name: _united(parts, source, name, as_text=as_text) for name in wanted}),
         BadRows.of(bad),
+        sum(part.cut for part in parts),
     )
 
 
@@ -117,15 +120,16 @@ def text_part(file: str, lines: Sequence[bytes], line: int, before: int, form: T
     parsed = parse_lines(lines, line, form)
     columns = dict(zip(form.names, parsed.columns, strict=True))
     bad = [(file, row) for row in parsed.bad]
-    return Part(before + parsed.line, parsed.ts_us, parsed.arrival_us, columns, parsed.kinds, bad)
+    return Part(before + parsed.line, parsed.ts_us, parsed.arrival_us, columns, parsed.kinds, bad, parsed.cut)
 
 
 def parquet_part(file: str, batch: pa.RecordBatch, line: int, before: int, source: Source) -> Part:
     """Rows of a Parquet file, from its row `line` on."""
-    ts_us, good = column_us(batch[source.time], source.unit, f"time field {source.time!r}")
+    ts_us, good, cut = column_us(batch[source.time], source.unit, f"time field {source.time!r}")
     arrival_us = None
     if source.arrival is not None:
-        arrival_us, there = column_us(batch[source.arrival], source.unit, f"arrival field {source.arrival!r}")
+        arrival_us, there, also = column_us(batch[source.arrival], source.unit, f"arrival field {source.arrival!r}")
+        cut += also
         bad = [(file, row) for row in _bad_times(batch, good, source.time, line)]
         bad += [(file, row) for row in _bad_times(batch, there | ~good, source.arrival, line)]
         good &= there
@@ -135,7 +139,7 @@ def parquet_part(file: str, batch: pa.RecordBatch, line: int, before: int, sourc
     kept = batch if len(places) == len(batch) else batch.take(pa.array(places))
     columns = {name: _of_type(kept[name], source, name) for name in kept.schema.names}
     arrived = None if arrival_us is None else arrival_us[places]
-    return Part(before + line + places, ts_us[places], arrived, columns, [], sorted(bad))
+    return Part(before + line + places, ts_us[places], arrived, columns, [], sorted(bad), cut)
 
 
 def _of_type(column: pa.Array, source: Source, name: str) -> pa.Array:

@@ -51,13 +51,32 @@ def runs(ts_us: Int64s) -> int:
     return int(np.count_nonzero(ts_us[1:] < ts_us[:-1])) + 1 if len(ts_us) else 0
 
 
-def lateness(ts_us: Int64s, mark_us: int = NEVER_US) -> Int64s:
-    """How far each event is behind the high-water mark when it comes; 0 for one that is not late."""
-    if len(ts_us) == 0:
-        return np.zeros(0, dtype=np.int64)
-    marks = np.maximum.accumulate(ts_us)
-    late: Int64s = np.maximum(marks, mark_us) - ts_us
-    return late
+def lateness(ts_us: Int64s, tick: Int64s | None = None) -> Int64s:
+    """How far each event is behind the high-water mark when it, or its tick, comes; 0 for one that is not late."""
+    return Marks().lateness(ts_us, tick)
+
+
+class Marks:
+    """The high-water mark of a stream that comes in pieces: so far, and before the tick that is open."""
+
+    def __init__(self, mark_us: int = NEVER_US, tick: int | None = None, before_us: int = NEVER_US) -> None:
+        self.mark_us, self.tick, self.before_us = mark_us, tick, before_us
+
+    def lateness(self, ts_us: Int64s, tick: Int64s | None = None) -> Int64s:
+        """The lateness of the next events; with ticks as strategies see it, against the mark before their tick."""
+        if len(ts_us) == 0:
+            return np.zeros(0, dtype=np.int64)
+        marks = np.maximum(np.maximum.accumulate(ts_us), self.mark_us)
+        compared = marks if tick is None else self._before_ticks(marks, tick)
+        self.mark_us = int(marks[-1])
+        late: Int64s = np.maximum(compared - ts_us, 0)
+        return late
+
+    def _before_ticks(self, marks: Int64s, tick: Int64s) -> Int64s:
+        starts = np.flatnonzero(np.diff(tick, prepend=tick[0] - 1))
+        before = np.where(starts > 0, marks[starts - 1], self.before_us if tick[0] == self.tick else self.mark_us)
+        self.tick, self.before_us = int(tick[-1]), int(before[-1])
+        return np.repeat(before, np.diff(starts, append=len(tick)))
 
 
 def distance(ts_us: Int64s) -> int:

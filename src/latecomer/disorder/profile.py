@@ -1,7 +1,8 @@
 """What a profile of a stream's disorder says; `profiler.py` computes it, `spark/profiling/` for any size.
 
 Times are int64 microseconds. Lateness is the high-water mark before an event minus its time, 0 if that is negative;
-an event is late when it is > 0. A wait of L keeps the events whose lateness is below L.
+an event is late when it is > 0. A wait of L keeps the events whose lateness is below L. Where arrival is known, the
+mark is that before the event's tick, as for the strategies.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from latecomer.events import Int64s
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 STEPS = (1, 2, 5)
+TARGETS = (0.5, 0.9, 0.99, 0.999, 1.0)  # shares of all events, for which the shortest wait is told
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,33 @@ class Wait:
 
     wait_us: int
     share: float
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How arrival counts: the tick, none if each event comes by itself; and how far ahead of it an event may be."""
+
+    tick_us: int | None = None
+    max_ahead_us: int | None = None
+
+
+EACH_ALONE = Clock()
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Events that are ahead of their arrival.
+
+    set_aside: those further than `max_ahead_us`, which are not measured; events, most_us: the others, and the furthest.
+    advised_us: the smallest round limit that sets aside at most one event in 1,000: so many, `advised_aside`.
+    """
+
+    max_ahead_us: int | None
+    set_aside: int
+    events: int
+    most_us: int
+    advised_us: int
+    advised_aside: int
 
 
 @dataclass(frozen=True)
@@ -75,7 +104,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class Profile:
-    """The disorder of one stream."""
+    """The disorder of one stream.
+
+    completeness: what round waits keep. needed: the shortest waits that keep half of the events, 90 %, ... and all.
+    cut: times that were finer than a microsecond, and were cut to it.
+    """
 
     name: str
     events: int
@@ -88,9 +121,13 @@ class Profile:
     inversions: int
     distance: int
     completeness: list[Wait]
+    needed: list[Wait]
     first_ts_us: int
     last_ts_us: int
     quarantined: int
+    cut: int
+    tick_us: int | None
+    ahead: Ahead | None
     per_source: list[SourceProfile]
     holes: Holes | None
     picture: Picture
@@ -105,6 +142,8 @@ class Profile:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "picture"}
         fields["late_share"] = self.late_share
         fields["completeness"] = [asdict(point) for point in self.completeness]
+        fields["needed"] = [asdict(point) for point in self.needed]
+        fields["ahead"] = None if self.ahead is None else asdict(self.ahead)
         fields["per_source"] = [asdict(source) for source in self.per_source]
         fields["holes"] = None if self.holes is None else asdict(self.holes)
         return fields
@@ -126,6 +165,17 @@ def waits(longest_us: int) -> list[int]:
             break
         found.append(wait)
     return found
+
+
+def positions_needed(events: int, late: int) -> list[int]:
+    """Where in the sorted lateness of the late events the last one stands that each target keeps; negative: none."""
+    return [int(np.ceil(round(target * events, 6))) - 1 - (events - late) for target in TARGETS] if events else []
+
+
+def shortest_waits(found: list[tuple[int, int]], events: int, late: int) -> list[Wait]:
+    """The shortest waits that keep lateness values, each given with how many late events are not later; each once."""
+    waits_us = {value + 1: (events - late + upto) / events for value, upto in found}
+    return [Wait(wait_us, share) for wait_us, share in waits_us.items()]
 
 
 def _ladder() -> list[int]:

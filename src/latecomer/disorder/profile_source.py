@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from latecomer.disorder.load import load
-from latecomer.disorder.profile import Profile
-from latecomer.disorder.profiler import Recorded, profile_recorded
+from latecomer.disorder.profile import Clock, Profile
+from latecomer.disorder.profiler import Recorded, Unmeasured, profile_recorded
 from latecomer.disorder.source import Source
 
 
@@ -16,6 +16,7 @@ def profile_source(
     key: str | None = None,
     by_source: str | None = None,
     period_us: int | None = None,
+    clock: Clock,
     name: str,
 ) -> Profile:
     """Measure the disorder of files; bad rows are an error unless the source quarantines them."""
@@ -25,4 +26,5 @@ def profile_source(
         role: loaded.table[column].combine_chunks().cast(pa.string()) for role, column in roles.items()
     }
     recorded = Recorded(loaded.ts_us, loaded.arrival_us, values.get("key"), values.get("source"))
-    return profile_recorded(recorded, name=name, period_us=period_us, quarantined=len(loaded.bad))
+    unmeasured = Unmeasured(len(loaded.bad), loaded.cut)
+    return profile_recorded(recorded, name=name, period_us=period_us, clock=clock, unmeasured=unmeasured)

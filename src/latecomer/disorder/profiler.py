@@ -9,8 +9,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from latecomer.codec import integers
+from latecomer.disorder.ahead import count_ahead, too_far_ahead, unite_ahead
 from latecomer.disorder.measures import lateness, measure
-from latecomer.disorder.profile import QUANTILES, Holes, Picture, Profile, SourceProfile, Wait, quantile, waits
+from latecomer.disorder.profile import (
+    EACH_ALONE,
+    QUANTILES,
+    Ahead,
+    Clock,
+    Holes,
+    Picture,
+    Profile,
+    SourceProfile,
+    Wait,
+    positions_needed,
+    quantile,
+    shortest_waits,
+    waits,
+)
 from latecomer.events import Int64s
 
 COLUMNS, ROWS = 240, 160
@@ -29,23 +44,57 @@ class Recorded:
         """By arrival time; events that arrive together keep their order."""
         if self.arrival_us is None or bool(np.all(self.arrival_us[1:] >= self.arrival_us[:-1])):
             return self
-        order = np.argsort(self.arrival_us, kind="stable")
-        take = pa.array(order)
+        return self._taken(np.argsort(self.arrival_us, kind="stable"))
+
+    def not_too_far_ahead(self, max_ahead_us: int | None) -> Recorded:
+        """Without the events that are further ahead of their arrival."""
+        if self.arrival_us is None or max_ahead_us is None:
+            return self
+        return self._taken(np.flatnonzero(~too_far_ahead(self.ts_us, self.arrival_us, max_ahead_us)))
+
+    def _taken(self, positions: Int64s) -> Recorded:
+        take = pa.array(positions)
         return Recorded(
-            self.ts_us[order],
-            self.arrival_us[order],
+            self.ts_us[positions],
+            None if self.arrival_us is None else self.arrival_us[positions],
             None if self.key is None else self.key.take(take),
             None if self.source is None else self.source.take(take),
         )
 
+    def ticks(self, tick_us: int | None) -> Int64s | None:
+        """The tick in which each event arrives."""
+        return None if self.arrival_us is None or tick_us is None else self.arrival_us // tick_us
+
+    def ahead(self, set_aside: int, max_ahead_us: int | None) -> Ahead | None:
+        """How many are ahead of their arrival."""
+        if self.arrival_us is None:
+            return None
+        return unite_ahead([count_ahead(self.ts_us, self.arrival_us, set_aside)], len(self.ts_us), max_ahead_us)
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Rows that could not be read, and times that were cut to microseconds."""
+
+    quarantined: int = 0
+    cut: int = 0
+
+
+_ALL_MEASURED = Unmeasured()
+
 
 def profile_recorded(
-    recorded: Recorded, *, name: str = "stream", period_us: int | None = None, quarantined: int = 0
+    recorded: Recorded,
+    *,
+    name: str = "stream",
+    period_us: int | None = None,
+    clock: Clock = EACH_ALONE,
+    unmeasured: Unmeasured = _ALL_MEASURED,
 ) -> Profile:
     """Measure everything there is to know about the disorder of a stream."""
-    stream = recorded.in_order_of_arrival()
+    stream = recorded.not_too_far_ahead(clock.max_ahead_us).in_order_of_arrival()
     ts_us = stream.ts_us
-    late_us = lateness(ts_us)
+    late_us = lateness(ts_us, stream.ticks(clock.tick_us))
     only_late = np.sort(late_us[late_us > 0])
     four = measure(ts_us)
     per_source = [] if stream.source is None else profile_sources(stream, late_us)
@@ -62,9 +111,13 @@ def profile_recorded(
         inversions=four.inversions,
         distance=four.distance,
         completeness=completeness(only_late, len(ts_us)),
+        needed=needed_waits(only_late, len(ts_us)),
         first_ts_us=int(ts_us.min()) if len(ts_us) else 0,
         last_ts_us=int(ts_us.max()) if len(ts_us) else 0,
-        quarantined=quarantined,
+        quarantined=unmeasured.quarantined,
+        cut=unmeasured.cut,
+        tick_us=None if stream.arrival_us is None else clock.tick_us,
+        ahead=stream.ahead(len(recorded.ts_us) - len(ts_us), clock.max_ahead_us),
         per_source=per_source,
         holes=holes,
         picture=draw(stream),
@@ -83,6 +136,13 @@ def completeness(sorted_us: Int64s, events: int) -> list[Wait]:
     steps = waits(longest)
     lost = len(sorted_us) - np.searchsorted(sorted_us, steps, side="left")
     return [Wait(wait, kept_share(int(late), events)) for wait, late in zip(steps, lost, strict=True)]
+
+
+def needed_waits(sorted_us: Int64s, events: int) -> list[Wait]:
+    """The shortest waits that keep half of the events, 90 %, ... and all."""
+    values = [0 if place < 0 else int(sorted_us[place]) for place in positions_needed(events, len(sorted_us))]
+    found = [(value, int(np.searchsorted(sorted_us, value, side="right"))) for value in values]
+    return shortest_waits(found, events, len(sorted_us))
 
 
 def kept_share(lost: int, events: int) -> float:

@@ -66,7 +66,7 @@ def open_source(config: SourceConfig, folder: Path = Path()) -> Source:
     """Find the files and see what their columns are."""
     root = folder / config.path
     files = find_files(root)
-    kind = config.format or _kind_of(files)
+    kind = config.format or _kind_of(files, separated=config.separator is not None)
     source = _open_parquet(files, config) if kind == "parquet" else _open_text(files, kind, config)
     if source.device is not None:
         _column(source.device, source.names, "device")
@@ -89,11 +89,16 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
-def _kind_of(files: tuple[Path, ...]) -> str:
+def _kind_of(files: tuple[Path, ...], *, separated: bool) -> str:
+    """What the files are by their endings; with a separator, those without a known one are CSV."""
     kinds = {_ENDINGS.get(_ending(path)) for path in files}
+    if separated and kinds <= {None, "csv"}:
+        return "csv"
     if None in kinds or len(kinds) > 1:
         odd = next((path for path in files if _ENDINGS.get(_ending(path)) is None), files[0])
-        advice = f"give the format, or let all files end in one of {', '.join(_ENDINGS)}, with or without .gz"
+        advice = (
+            f"give the format or a separator, or let all files end in one of {', '.join(_ENDINGS)}, with or without .gz"
+        )
         raise InputError(must("path", "say by one ending what the files are", str(odd), advice))
     return cast(str, kinds.pop())
 

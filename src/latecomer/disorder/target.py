@@ -17,7 +17,7 @@ Late = Callable[[float], int]
 WANTED = 0.001  # of all events: a search ends this near to the target,
 CONTENT = 0.0025  # or this near after some evaluations (units of many events move the count in steps)
 SOME = 4
-MOST = 24  # evaluations of one search
+MOST = 32  # evaluations of one search
 GRID = 8
 
 
@@ -110,18 +110,37 @@ def _rise(search: Search) -> float:
 
 
 def _highest(search: Search) -> float:
-    """The share with the most late events: on a grid, then between its neighbours."""
+    """The share with the most late events: on a grid, then where there is the most room for more."""
     for step in range(1, GRID):
         search.at(step / GRID)
     while not search.done() and max(search.seen.values()) < search.target:
         shares = sorted(search.seen)
         top = max(range(len(shares)), key=lambda place: (search.at(shares[place]), -place))
-        left, right = shares[max(0, top - 1)], shares[min(len(shares) - 1, top + 1)]
-        if right - left < 1 / GRID**2:
+        below, above = shares[:top][::-1], shares[top + 1 :]
+        rooms = [(_room(search, shares[top], *sides), sides[0]) for sides in ((below, above), (above, below))]
+        room, side = max((room for room in rooms if room[1]), key=lambda room: room[0])
+        if room <= WANTED * search.events:
             break
-        wider_left = shares[top] - left > right - shares[top]
-        search.at((shares[top] + left) / 2 if wider_left else (shares[top] + right) / 2)
+        search.at((shares[top] + side[0]) / 2)
     return max(sorted(search.seen), key=search.at)
+
+
+def _room(search: Search, top: float, side: list[float], other: list[float]) -> float:
+    """By how much the curve may rise between its top and the next share on a side.
+
+    Where it bends downwards it is below the line through the top and the other side, and below that through the next
+    two shares; behind an edge the latter says nothing.
+    """
+    if not side:
+        return 0.0
+    way, rooms = abs(side[0] - top), [float(search.events)]
+    if other:
+        rooms.append(way * (search.at(top) - search.at(other[0])) / abs(top - other[0]))
+    if len(side) > 1:
+        slope = (search.at(side[0]) - search.at(side[1])) / abs(side[0] - side[1])
+        most = search.at(side[0]) + slope * way
+        rooms += [most - search.at(top)] if most >= search.at(top) else []
+    return min(rooms)
 
 
 def _close(search: Search, low: float, high: float) -> None:

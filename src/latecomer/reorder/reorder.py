@@ -94,6 +94,10 @@ class Reorder(Settings):
         return duration_us(self.latency, "latency")
 
     @property
+    def shortest_wait_us(self) -> int | None:
+        return self.latency_us
+
+    @property
     def onward(self) -> Onward:
         return Onward.IN_ORDER
 

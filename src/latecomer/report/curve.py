@@ -13,11 +13,10 @@ import math
 from typing import NamedTuple
 
 from latecomer.disorder.profile import QUANTILES, Profile, Wait
-from latecomer.report.words import MIN, MS, D, H, S, Y, duration, number, share
+from latecomer.report.words import MIN, MS, D, H, S, Y, duration, duration_up, share
 
 NO_WAIT_US = 1
 _FLAT = 0.99  # a wait that still loses this much of what no wait loses is as good as none
-TARGETS = (0.5, 0.9, 0.99, 0.999, 1.0)
 _WORTH_A_TICK = (MS, S, MIN, H, D, Y, 1, 10 * Y, 100 * Y, 10 * D, 100 * D, 10 * MIN, 10 * S, 10 * MS, 100 * MS)
 _MORE_TICKS = (10, 100, 1_000 * Y, 10_000 * Y, 100_000 * Y, 6 * H, 30 * MIN, 30 * S)
 
@@ -108,19 +107,13 @@ def _rising(points: list[Wait]) -> list[Wait]:
 
 
 def handful(profile: Profile) -> list[Wait]:
-    """No wait, and the shortest measured waits that keep half, 90 %, 99 %, 99.9 % and all."""
-    chosen = profile.completeness[:1]
-    for target in TARGETS:
-        point = keeps(profile, target)
-        if point is not None and point not in chosen:
-            chosen.append(point)
-    longest = profile.completeness[-1:]
-    return chosen if keeps(profile, 1.0) or chosen == longest else chosen + longest
+    """No wait, and the shortest waits that keep half, 90 %, 99 %, 99.9 % and all."""
+    return profile.completeness[:1] + [point for point in profile.needed if point.wait_us > NO_WAIT_US]
 
 
-def keeps(profile: Profile, target: float) -> Wait | None:
-    """The shortest measured wait that keeps this share."""
-    return next((point for point in profile.completeness if point.share >= target), None)
+def keeps(profile: Profile, target: float) -> Wait:
+    """The shortest wait that keeps this share of the events."""
+    return next(point for point in profile.needed if point.share >= target)
 
 
 def lost(profile: Profile, part: float) -> int:
@@ -130,7 +123,7 @@ def lost(profile: Profile, part: float) -> int:
 
 def wait_words(wait_us: int) -> str:
     """A wait as people say it."""
-    return "no wait" if wait_us <= NO_WAIT_US else duration(wait_us)
+    return "no wait" if wait_us <= NO_WAIT_US else duration_up(wait_us)
 
 
 def verdict(profile: Profile) -> str:
@@ -141,23 +134,12 @@ def verdict(profile: Profile) -> str:
         only = "A single event cannot be late" if profile.events == 1 else "No event is late"
         return f"{only}: no wait is needed."
     most, all_of_them = keeps(profile, 0.99), keeps(profile, 1.0)
-    if most is None:
-        return _never_enough(profile)
-    if all_of_them is None:
-        return f"{_keep(most)}; no wait that was measured keeps all."
     if most == all_of_them:
-        return f"Only a wait of {duration(most.wait_us)} keeps 99 % of the events, and it keeps all of them."
-    return f"{_keep(most)}; 100 % needs {duration(all_of_them.wait_us)}."
+        return f"Only a wait of {duration_up(most.wait_us)} keeps 99 % of the events, and it keeps all of them."
+    return f"{_keep(most)}; 100 % needs {duration_up(all_of_them.wait_us)}."
 
 
 def _keep(point: Wait) -> str:
     if point.wait_us <= NO_WAIT_US:
         return f"Without any wait {share(point.share)} of the events are kept"
-    return f"A wait of {duration(point.wait_us)} keeps {share(point.share)} of the events"
-
-
-def _never_enough(profile: Profile) -> str:
-    late = f"{number(profile.late)} of {number(profile.events)} events are late"
-    if not profile.completeness:
-        return f"{late}; no wait was measured."
-    return f"{late}. {_keep(profile.completeness[-1])}, the longest wait that was measured."
+    return f"A wait of {duration_up(point.wait_us)} keeps {share(point.share)} of the events"

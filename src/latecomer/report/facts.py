@@ -14,7 +14,8 @@ def counts(profile: Profile) -> list[str]:
     """How many events, keys and sources there are."""
     found = [counted(profile.events, "event")]
     found += [counted(n, what) for n, what in ((profile.keys, "key"), (profile.sources, "source")) if n is not None]
-    return found + ([f"{number(profile.quarantined)} more in quarantine"] if profile.quarantined else [])
+    found += [f"{number(profile.quarantined)} more in quarantine"] if profile.quarantined else []
+    return found + ([f"{counted(profile.cut, 'time')} cut to microseconds"] if profile.cut else [])
 
 
 def measures(profile: Profile) -> list[Row]:

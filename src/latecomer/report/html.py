@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from latecomer.disorder.profile import Profile, SourceProfile
 from latecomer.extras import needed_for
+from latecomer.report.advice import advice, ahead_rows
 from latecomer.report.curve import handful, keeps, lost, verdict, wait_words
 from latecomer.report.facts import Row, counts, hole_rows, measures, sources_note, worst
 from latecomer.report.page import PAGE, STYLE
@@ -41,6 +42,7 @@ def to_html(profile: Profile) -> str:
         "facts": _facts(profile),
         "big": _big(profile),
         "verdict": verdict(profile),
+        "advice": advice(profile),
         "words": _WORDS,
     }
     if profile.events:
@@ -80,13 +82,10 @@ def _big(profile: Profile) -> list[tuple[str, str, str]]:
 
 def _wait_figure(profile: Profile) -> tuple[str, str]:
     point, whole = keeps(profile, 0.99), keeps(profile, 1.0)
-    if point is None:
-        longest = profile.completeness[-1].wait_us if profile.completeness else 0
-        return f"over {duration(longest)}", "the longest that was measured keeps less"
     figure = wait_words(point.wait_us)
-    if whole is None or whole == point:
+    if whole == point:
         return figure, f"keeps {share(point.share)}"
-    return figure, f"keeps {share(point.share)}; all: {duration(whole.wait_us)}"
+    return figure, f"keeps {share(point.share)}; all: {wait_words(whole.wait_us)}"
 
 
 def _pictures(profile: Profile) -> dict[str, Any]:
@@ -139,7 +138,8 @@ def _tables(profile: Profile) -> dict[str, Any]:
 
 def _measures(profile: Profile) -> list[Row]:
     quantiles = profile.lateness.items() if profile.late else ()
-    return measures(profile) + [(f"lateness {key}", duration(us), _quantile_note(key)) for key, us in quantiles]
+    rows = measures(profile) + ahead_rows(profile)
+    return rows + [(f"lateness {key}", duration(us), _quantile_note(key)) for key, us in quantiles]
 
 
 def _quantile_note(key: str) -> str:

@@ -108,6 +108,8 @@ PAGE = """<!DOCTYPE html>
 <dd class="under">{{ under }}</dd></div>
 {% endfor %}</dl>
 <p class="verdict">{{ verdict }}</p>
+{% for sentence in advice %}<p class="read">{{ sentence }}</p>
+{% endfor %}
 </section>
 
 {% if picture %}<section aria-labelledby="picture">

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from latecomer.disorder.profile import Profile, SourceProfile
+from latecomer.report.advice import advice, ahead_rows
 from latecomer.report.curve import Curve, Tick, curve, handful, lost, verdict, wait_words
 from latecomer.report.facts import Row, counts, hole_rows, measures, sources_note, worst
 from latecomer.report.words import counted, duration, label, number, share, short_number, span
@@ -20,7 +21,8 @@ def show_profile(profile: Profile, console: Console) -> None:
     """Print a profile: headline, disorder, curve, sources, holes, and what it means."""
     _headline(profile, console)
     if profile.events:
-        late = ("late", number(profile.late), f"{share(profile.late_share)} of the events")
+        ticks = "" if profile.tick_us is None else f", in ticks of {duration(profile.tick_us)}"
+        late = ("late", number(profile.late), f"{share(profile.late_share)} of the events{ticks}")
         _show(_meanings("disorder", [late, *measures(profile)]), console)
         if profile.late:
             _show(_lateness(profile), console)
@@ -28,7 +30,11 @@ def show_profile(profile: Profile, console: Console) -> None:
         _show_curve(profile, console)
         _show_sources(profile, console)
         _show_holes(profile, console)
+    if ahead_rows(profile):
+        _show(_meanings("ahead of arrival", ahead_rows(profile)), console)
     console.print()
+    for sentence in advice(profile):
+        console.print(sentence, highlight=False, markup=False)
     console.print(verdict(profile), style="bold", highlight=False, markup=False)
 
 

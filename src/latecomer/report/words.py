@@ -46,6 +46,37 @@ def duration(us: int) -> str:
     return f"{us} us"
 
 
+def duration_up(us: int) -> str:
+    """A duration to three figures, never shorter than it is: of waits, which keep what they are said to keep.
+
+    >>> [duration_up(us) for us in (1, 950, 1_501, 98 * D, 98 * D + 1, 99 * MIN + 999_999)]
+    ['1 us', '950 us', '1.51 ms', '98 d', '98.1 d', '1.66 h']
+    """
+    for unit, size, least in _UNITS:
+        if us >= least or us == size:
+            return f"{figures_up(us, size)} {unit}"
+    return f"{us} us"
+
+
+def figures_up(us: int, size: int) -> str:
+    """How many times a size, to three figures, rounded up."""
+    decimals = 0 if us >= 100 * size else 1 if us >= 10 * size else 2
+    return _three_figures(-(-us * 10**decimals // size) / 10**decimals)
+
+
+def setting(us: int) -> str:
+    """A duration as it is written in a query, rounded up.
+
+    >>> setting(98 * D), setting(1_500), setting(90 * S)
+    ('98 days', '1.5 ms', '90 seconds')
+    """
+    names = (("days", D), ("hours", H), ("minutes", MIN), ("seconds", S), ("ms", MS))
+    for unit, size in names:
+        if us >= 2 * size or us == size:
+            return f"{figures_up(us, size).replace(',', '')} {unit}"
+    return f"{us} us" if us < MS else f"{figures_up(us, MS)} ms"
+
+
 def _three_figures(value: float) -> str:
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2
     text = f"{value:,.{decimals}f}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from latecomer.chunks import Chunk, Store, small_groups
+from latecomer.codec import widened
 from latecomer.events import FOREVER_US, EventBatch, Layout
 from latecomer.runs.merging import merge_events
 
@@ -45,6 +46,7 @@ class StoredRuns:
         elif rests:
             self._keep(merge_events([rest for _, rest in rests]), self._new_run())
         if arrived is not None:
+            arrived = EventBatch(widened(arrived.rows), arrived.layout)  # as what was stored: text may come narrow
             cut = _cut(arrived, ready_us)
             leaving.append(arrived.slice(0, cut))
             self._deal(arrived.slice(cut, len(arrived)))

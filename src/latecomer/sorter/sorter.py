@@ -10,7 +10,8 @@ Paper: Impatience (Chandramouli, Goldstein, Li), section III.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -50,6 +51,8 @@ class ImpatienceSorter:
     it, punctuations come by hand. Times are integers, of any unit (durations given as text mean microseconds).
     Arrays that were pushed are read until their events have left: don't change them before. Payloads are held from
     the oldest event that is held on, so one event far in the future keeps the memory of all that follow it.
+    Late events are reported by the push that brings them. After an error that is not about arguments a sorter is of no
+    more use: events may be missing.
 
     >>> sorter = ImpatienceSorter()
     >>> _ = sorter.push(np.array([2, 6, 5, 1]))
@@ -85,6 +88,7 @@ class ImpatienceSorter:
         self._numbers = Numbers()
         self._floor_us = NEVER_US
         self._dtype: np.dtype[np.generic] | None = None
+        self._failed: BaseException | None = None
         self.late = 0
 
     @property
@@ -104,6 +108,7 @@ class ImpatienceSorter:
 
     def push(self, times: npt.ArrayLike, payload: npt.ArrayLike | None = None) -> Released:
         """Take in events in the order of their arrival, with one element of payload each."""
+        self._check_whole()
         if self._floor_us == FOREVER_US:
             raise InputError(must("push", "come before finish", "a push after it", "make a new sorter"))
         ts_us = times_of(times)
@@ -118,18 +123,39 @@ class ImpatienceSorter:
             return self._typed(_together([], cells))
         span = look_over(ts_us)
         check_span(span.low_us, span.high_us)
-        runs = self._started(cells)
-        if self._hardware and (self._every is None or self._every >= HARDWARE_FROM):
-            return self._typed(self._wait(runs, ts_us, cells, span))
-        return self._typed(self._feed(runs, ts_us, cells, span))
+        with self._to_the_end():
+            runs = self._started(cells)
+            if self._hardware and (self._every is None or self._every >= HARDWARE_FROM):
+                return self._typed(self._wait(runs, ts_us, cells, span))
+            return self._typed(self._feed(runs, ts_us, cells, span))
 
     def punctuate(self, punctuation_us: SupportsIndex) -> Released:
         """Give everything up to this time; what comes later and is not after it is too late."""
-        return self._typed(self._punctuate(punctuation_of(punctuation_us)))
+        self._check_whole()
+        punctuation = punctuation_of(punctuation_us)
+        with self._to_the_end():
+            return self._typed(self._punctuate(punctuation))
 
     def finish(self) -> Released:
         """Give all that is left; nothing can be pushed after it."""
-        return self._typed(self._punctuate(FOREVER_US))
+        self._check_whole()
+        with self._to_the_end():
+            return self._typed(self._punctuate(FOREVER_US))
+
+    def _check_whole(self) -> None:
+        if self._failed is not None:
+            found = f"{type(self._failed).__name__}: {self._failed}"
+            rule = "not go on after an error: events may be missing"
+            raise InputError(must("sorter", rule, found, "make a new one and push all events again"))
+
+    @contextmanager
+    def _to_the_end(self) -> Iterator[None]:
+        """What fails on the way has been done in part."""
+        try:
+            yield
+        except BaseException as error:
+            self._failed = error
+            raise
 
     def _typed(self, released: Released) -> Released:
         """Payloads as the user knows them."""
@@ -142,9 +168,7 @@ class ImpatienceSorter:
         self._floor_us = max(self._floor_us, punctuation_us)
         if self._runs is None:
             return _together([], None)
-        if self._waiting:
-            return self._sort_waiting(self._runs, punctuation_us)
-        return self._release(self._runs, punctuation_us)
+        return self._sort_waiting(self._runs, punctuation_us)
 
     def _started(self, payload: Cells | None) -> MemoryRuns:
         if self._runs is None:
@@ -205,7 +229,7 @@ class ImpatienceSorter:
         while at < len(ts_us):
             stop = min(len(ts_us), at + every - self._phase)
             part = span if (at, stop) == (0, len(ts_us)) else look_over(ts_us[at:stop])
-            self._waiting.append((ts_us[at:stop], None if payload is None else payload[at:stop], part))
+            released += self._put_aside(runs, ts_us[at:stop], None if payload is None else payload[at:stop], part)
             self._phase += stop - at
             at = stop
             if self._phase == every:
@@ -213,19 +237,35 @@ class ImpatienceSorter:
                 released.append(self._sort_waiting(runs, None))
         return _together(released, payload)
 
+    def _put_aside(self, runs: MemoryRuns, ts_us: Int64s, payload: Cells | None, span: Span) -> list[Released]:
+        """Let events wait, those that are not too late; the others are refused at once, or moved."""
+        runs.see(span.high_us)
+        refused: list[Released] = []
+        if span.low_us <= runs.floor_us:
+            late = np.flatnonzero(ts_us <= runs.floor_us)
+            refused.append(self._refuse(_together([], payload), ts_us, payload, late))
+            if self._late is Late.ADJUST:
+                ts_us = np.maximum(ts_us, runs.floor_us + 1)
+            else:
+                ts_us, payload = np.delete(ts_us, late), None if payload is None else np.delete(payload, late)
+            span = look_over(ts_us) if len(ts_us) else span
+        if len(ts_us):
+            self._waiting.append((ts_us, payload, span))
+        return refused
+
     def _sort_waiting(self, runs: MemoryRuns, punctuation_us: int | None) -> Released:
         """Put what waits in order, up to a punctuation: by hand, or the mark less the latency."""
-        ts_us, payload, span = _united(self._waiting)
-        self._waiting = []
-        runs.see(span.high_us)
         if punctuation_us is None:
             punctuation_us = max(self._floor_us, runs.mark_us - self._latency_us)
             self._floor_us = punctuation_us
+        if not self._waiting:
+            return self._release(runs, punctuation_us)
+        ts_us, payload, span = _united(self._waiting)
+        self._waiting = []
         first = self._number(runs, len(ts_us), span)
         if runs.packed and self._worth_sorting(runs, len(ts_us), span, punctuation_us):
-            late = np.flatnonzero(ts_us <= runs.floor_us) if span.low_us <= runs.floor_us else _NO_TIMES
-            keys = self._sorted_keys(runs, ts_us, late, first, span)
-            return self._refuse(self._cut(runs, keys, first, payload, punctuation_us), ts_us, payload, late)
+            keys = self._sorted_keys(runs, ts_us, first, span)
+            return self._cut(runs, keys, first, payload, punctuation_us)
         dealt = self._deal(runs, ts_us, payload, first, FOREVER_US)
         return _together([dealt, self._release(runs, punctuation_us)], payload)
 
@@ -238,16 +278,12 @@ class ImpatienceSorter:
             return True
         return count >= HARDWARE_FROM and count < LONG_RUN * span.descents
 
-    def _sorted_keys(self, runs: MemoryRuns, ts_us: Int64s, late: Int64s, first: int, span: Span) -> Int64s:
-        """Events that are not too late, as packed keys in order."""
-        if len(late) and self._late is Late.ADJUST:
-            ts_us = np.maximum(ts_us, runs.floor_us + 1)
+    def _sorted_keys(self, runs: MemoryRuns, ts_us: Int64s, first: int, span: Span) -> Int64s:
+        """Events as packed keys in order."""
         local = span.local(len(ts_us))
-        if len(ts_us) >= SPREAD_FROM and not local and len(late) == 0:
+        if len(ts_us) >= SPREAD_FROM and not local:
             return spread_keys(ts_us, first, runs.packing, span)
         keys = pack_keys(ts_us, first, runs.packing)
-        if len(late) and self._late is not Late.ADJUST:
-            keys = np.delete(keys, late)
         sort_keys(keys, local)
         return keys
 

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.durations import Duration
+from latecomer.durations import DEFAULT_TICK, Duration
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.gives import Line
@@ -43,7 +43,7 @@ def disordered(
     order: Names | None = None,
     end: str | None = None,
     change: str | None = None,
-    tick: Duration = "100 ms",
+    tick: Duration = DEFAULT_TICK,
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
     max_ahead: Duration | None = None,

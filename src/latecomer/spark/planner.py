@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from latecomer.contract import VERBS, Settings
-from latecomer.errors import InputError, must
+from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
 from latecomer.gives import Onward
 from latecomer.outputs import REVISION_COLUMNS
@@ -144,7 +145,19 @@ def plan_query(asked: Declared | Further, settings: Settings) -> Query:
         stages = (*asked.stages, further_stage(asked, settings))
     else:
         stages = (_first_stage(asked, settings),)
+    _warn_of_short_wait(declared, settings)
     return Query(declared, stages, shards, _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards))
+
+
+def _warn_of_short_wait(declared: Declared, settings: Settings) -> None:
+    """Say that time moves in ticks where a strategy is to wait for less than one."""
+    wait_us, tick_us = settings.shortest_wait_us, declared.timing.tick_us
+    if wait_us is not None and wait_us < tick_us and declared.roles.arrival is not None:
+        text = (
+            f"{settings.name} waits {wait_us} us, less than a tick of {tick_us} us, within which rows count as come at "
+        )
+        text += f"once; write tick='{wait_us} us' in lc.disordered(...), or wait longer"
+        warnings.warn(text, LatecomerWarning, stacklevel=4)
 
 
 def _first_stage(declared: Declared, settings: Settings) -> Stage:

@@ -27,7 +27,7 @@ from latecomer.spark.refusals import question_refusal, stage_refusal
 from latecomer.spark.result import Result
 from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
-from latecomer.tiers.ordered import Function
+from latecomer.tiers.changed import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
 from latecomer.windows import WINDOW_COLUMNS, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
 

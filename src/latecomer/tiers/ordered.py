@@ -16,7 +16,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ from latecomer.codec import widened
 from latecomer.contract import Machine, Settings, check_held, check_max_held
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, Stretches, int64_view
+from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, Stretches
 from latecomer.gives import (
     STANDING,
     Explained,
@@ -46,6 +46,7 @@ from latecomer.outputs import Output, Pane, pane_codes, refused, revisable
 from latecomer.progress import Timeline
 from latecomer.runs.merging import merge_events
 from latecomer.runs.stored_runs import StoredRuns
+from latecomer.tiers.changed import Changing, Function
 from latecomer.tiers.latencies import (
     check_latencies,
     latencies_in_us,
@@ -61,10 +62,7 @@ from latecomer.windows.operators import (
     check_function,
     check_returns,
     operator_lines,
-    returned,
 )
-
-Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ class Ordered(Settings):
 
     latencies: increasing. operator: runs on the rows of every tier. partial, merge: the user's own functions, both or
     none, from rows in order to rows in order, which keep the time and key columns and move no row back in time;
-    `returns` are the columns they give.
+    `returns` are the columns they give. Rows come with their number, `_lc_row`: those that are returned with it keep
+    their place among equal times.
     align: windows, whose rows come together, so that functions see whole ones.
     max_held: the most rows one shard may hold. lateness: with windows, "window" takes a row as long as its window is
     open in the tier, "event" only until its own time is passed.
@@ -105,6 +104,10 @@ class Ordered(Settings):
     def latencies_us(self) -> list[int]:
         """The latencies in microseconds."""
         return latencies_in_us(self.latencies)
+
+    @property
+    def shortest_wait_us(self) -> int | None:
+        return self.latencies_us[0]
 
     @property
     def by_key(self) -> bool:
@@ -228,9 +231,10 @@ class _Tier:
     def __init__(self, settings: Ordered, store: Store, layout: Layout) -> None:
         own, before, operator = (store.part(number, 3) for number in range(3))
         self._settings, self._passed = settings, Passed(store)
-        self._layout = layout if settings.returns is None else Layout(layout.time, layout.key)
-        self._fresh, self._moved = StoredRuns(own, layout), StoredRuns(before, self._layout)
-        self._operator = None if settings.operator is None else settings.operator.build(operator, self._layout)
+        changing = None if settings.returns is None else Changing(settings.returns, layout, settings.operator)
+        layout_after = layout if changing is None else changing.layout
+        self._changing, self._fresh, self._moved = changing, StoredRuns(own, layout), StoredRuns(before, layout_after)
+        self._operator = None if settings.operator is None else settings.operator.build(operator, layout_after)
 
     @property
     def runs(self) -> int:
@@ -262,13 +266,9 @@ class _Tier:
 
     def _changed(self, function: Function | None, events: EventBatch, name: str) -> EventBatch:
         """What the user's function makes of events."""
-        returns = self._settings.returns
-        if function is None or returns is None:
+        if function is None or self._changing is None:
             return events
-        given = returned(function(events.user_rows), returns, self._layout.time, name)
-        self._passed.check(int64_view(given.column(self._layout.time)), name)
-        ticks = pa.array(np.zeros(given.num_rows, dtype=np.int64))
-        return EventBatch(given.append_column(TICK_FIELD, ticks), self._layout).sorted()
+        return self._changing.run(function, events, self._passed, name)
 
 
 def _answer(rows: pa.RecordBatch, tier: int, *, last: bool) -> Output:

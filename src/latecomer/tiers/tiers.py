@@ -67,6 +67,10 @@ class Tiers(Settings):
         return latencies_in_us(self.latencies)
 
     @property
+    def shortest_wait_us(self) -> int | None:
+        return self.latencies_us[0]
+
+    @property
     def onward(self) -> Onward:
         """With one latency windows come once, in order."""
         once = len(self.latencies) == 1 and isinstance(self.window, Window)

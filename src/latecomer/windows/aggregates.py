@@ -3,7 +3,8 @@
 An aggregate keeps a few state columns per group. `prepare` gives the states of single events, `reduce` those of groups
 from those of their parts, `result` what the user sees. So a partial result is a reduced preparation, a merge is one
 more `reduce`, and events, slices, tiers and windows all go the same way, in any order. Nulls and NaN count as in Spark:
-nulls are skipped, NaN is larger than any number. Sums of floats are the same up to rounding, whatever the order.
+nulls are skipped, NaN is larger than any number. Sums of floats are the same up to rounding, whatever the order; those
+of whole numbers and decimals are exact (`exact`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import pyarrow.compute as pc
 
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s
+from latecomer.windows import exact
 from latecomer.windows.grouping import Groups
 
 States = list[pa.Array]
 _CHECK = "check the name (case counts)"
-_SMALL = 1 << 40  # whole numbers of which a window's slices cannot add up to too much
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def reduced(how: np.ufunc, values: pa.Array, groups: Groups, neutral: float) -> 
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether values can be added up."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or exact.is_decimal(kind))
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Count(AggregateFunction):
 class _Numeric(AggregateFunction):
     """What adds up."""
 
-    wanted: ClassVar[str] = "a number type (cast decimals to double)"
+    wanted: ClassVar[str] = "a number type (decimals of up to 38 digits)"
 
     def takes(self, kind: pa.DataType) -> bool:
         return is_number(kind)
@@ -170,70 +171,70 @@ class _Numeric(AggregateFunction):
 
 @dataclass(frozen=True)
 class Sum(_Numeric):
-    """The sum: a bigint for whole numbers, else a double."""
+    """The sum: a bigint for whole numbers, a decimal for decimals, else a double; an error where it does not fit."""
 
     kind: ClassVar[str] = "sum"
 
     def state_types(self, kind: pa.DataType) -> list[pa.DataType]:
-        return [self.result_type(kind)]
+        if pa.types.is_integer(kind):
+            return [pa.int64(), pa.int64()]
+        return [exact.kept_type(kind) if pa.types.is_decimal(kind) else pa.float64()]
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_decimal(kind):
+            return exact.sum_type(kind)
         return pa.int64() if pa.types.is_integer(kind) else pa.float64()
 
     def prepare(self, values: pa.Array, ts_us: Int64s) -> States:
-        return [values.cast(self.result_type(values.type))]
+        if pa.types.is_integer(values.type):
+            return exact.whole_numbers(values)
+        return [values.cast(self.state_types(values.type)[0])]
 
     def reduce(self, states: States, groups: Groups) -> States:
-        if pa.types.is_integer(states[0].type):
-            _check_overflow(states[0], groups, self.name)
-        return [summed(states[0], groups)]
+        if len(states) == 2:
+            return exact.add_whole_numbers(states[0], states[1], groups)
+        return [_added(states[0], groups)]
 
     def accumulating(self, states: States) -> list[np.ufunc] | None:
-        return None if pa.types.is_integer(states[0].type) and _largest(states[0]) > _SMALL else [np.add]
+        if len(states) == 2:
+            return [np.add, np.add] if exact.can_accumulate(states[0], states[1]) else None
+        return None if pa.types.is_decimal(states[0].type) else [np.add]
 
     def result(self, states: States) -> pa.Array:
-        return states[0]
+        if len(states) == 2:
+            return exact.as_bigint(states[0], states[1], self.name)
+        return exact.as_sum(states[0], self.name) if pa.types.is_decimal(states[0].type) else states[0]
 
 
-def _largest(values: pa.Array) -> int:
-    """How far from zero whole numbers are, at most."""
-    found = pc.min_max(values)
-    low, high = found["min"].as_py() or 0, found["max"].as_py() or 0
-    return max(-low, high)
-
-
-def _check_overflow(values: pa.Array, groups: Groups, name: str) -> None:
-    """Stop where a sum leaves the range of a bigint, as Spark does."""
-    largest = _largest(values)
-    if largest * len(values) < 2**63 or largest * int(groups.sizes.max()) < 2**63:
-        return
-    exact = groups.reduce(np.add, values.fill_null(0).to_numpy().astype(object))
-    if not -(2**63) <= min(exact) <= max(exact) < 2**63:
-        raise InputError(must(name, "fit into a bigint", max(exact, key=abs), "cast the column to double before"))
+def _added(sums: pa.Array, groups: Groups) -> pa.Array:
+    """Sums per group, of decimals or doubles."""
+    return exact.add_decimals(sums, groups) if pa.types.is_decimal(sums.type) else summed(sums, groups)
 
 
 @dataclass(frozen=True)
 class Mean(_Numeric):
-    """The mean, a double."""
+    """The mean: a decimal for decimals, else a double."""
 
     kind: ClassVar[str] = "mean"
 
     def state_types(self, kind: pa.DataType) -> list[pa.DataType]:
-        return [pa.float64(), pa.int64()]
+        return [exact.kept_type(kind) if pa.types.is_decimal(kind) else pa.float64(), pa.int64()]
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
-        return pa.float64()
+        return exact.mean_type(kind) if pa.types.is_decimal(kind) else pa.float64()
 
     def prepare(self, values: pa.Array, ts_us: Int64s) -> States:
-        return [values.cast(pa.float64(), safe=False), values.is_valid().cast(pa.int64())]
+        return [values.cast(self.state_types(values.type)[0], safe=False), values.is_valid().cast(pa.int64())]
 
     def reduce(self, states: States, groups: Groups) -> States:
-        return [summed(state, groups) for state in states]
+        return [_added(states[0], groups), summed(states[1], groups)]
 
     def accumulating(self, states: States) -> list[np.ufunc] | None:
-        return [np.add, np.add]
+        return None if pa.types.is_decimal(states[0].type) else [np.add, np.add]
 
     def result(self, states: States) -> pa.Array:
+        if pa.types.is_decimal(states[0].type):
+            return exact.as_mean(states[0], states[1], self.name)
         return pc.divide(states[0], pc.if_else(pc.equal(states[1], 0), None, states[1]).cast(pa.float64()))
 
 

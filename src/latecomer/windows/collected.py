@@ -225,7 +225,8 @@ class Custom(AggregateFunction):
 
     `zero()` is the state of nothing, `add(state, value)` the state after one more event, in order of time; a null
     value is None. `merge(state, state)` is the state of two parts, in any order; without it there are no partial
-    results to merge. `finish(state)` is the result, of type `returns`. States must be picklable.
+    results to merge. `finish(state)` is the result, of type `returns`. With `state`, an Arrow type, states are kept as
+    values of that type (a struct is a dict, a list a list); without it they are pickled, and must be picklable.
     """
 
     column: str = field()
@@ -235,10 +236,13 @@ class Custom(AggregateFunction):
     merge: Callable[[Any, Any], Any] | None = field()
     finish: Callable[[Any], Any] = field()
     returns: pa.DataType = field()
+    state: pa.DataType | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "custom"
 
     def __post_init__(self) -> None:
-        _check_returns(self.returns)
+        _check_type(self.returns, "returns")
+        if self.state is not None:
+            _check_type(self.state, "state")
         for name, function in (("zero", self.zero), ("add", self.add), ("finish", self.finish)):
             _check_callable(function, name)
         if self.merge is not None:
@@ -250,45 +254,51 @@ class Custom(AggregateFunction):
         return self.merge is not None
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "returns": str(self.returns)}
+        typed = {} if self.state is None else {"state": str(self.state)}
+        return {**super().describe(), "returns": str(self.returns), **typed}
 
     def state_types(self, kind: pa.DataType) -> list[pa.DataType]:
-        return [pa.large_binary()]
+        return [pa.large_binary() if self.state is None else self.state]
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
         return self.returns
 
     def prepare(self, values: pa.Array, ts_us: Int64s) -> States:
-        return [_pickled(self.add(self.zero(), value) for value in values.to_pylist())]
+        return [self._kept([self.add(self.zero(), value) for value in values.to_pylist()], self.state)]
 
     def partial(self, values: pa.Array, ts_us: Int64s, groups: Groups) -> States:
         owners = groups.spread(np.arange(len(groups)))
         ordered = values.take(pa.array(_in_time_order(owners, ts_us, [values]))).to_pylist()
-        return [_pickled(reduce(self.add, part, self.zero()) for part in _cut(ordered, groups.sizes))]
+        return [self._kept([reduce(self.add, part, self.zero()) for part in _cut(ordered, groups.sizes)], self.state)]
 
     def reduce(self, states: States, groups: Groups) -> States:
-        ordered = states[0].take(pa.array(groups.order)).to_pylist()
-        return [pa.array([self._merged(part) for part in _cut(ordered, groups.sizes)], pa.large_binary())]
-
-    def _merged(self, parts: Sequence[bytes]) -> bytes:
-        if len(parts) == 1:
-            return parts[0]
+        if len(groups) == len(groups.order):
+            return [states[0].take(pa.array(groups.order))]
         if self.merge is None:
             raise InputError(must(self.name, "have a merge", None, "give merge=, or use it where nothing is merged"))
-        return pickle.dumps(reduce(self.merge, map(pickle.loads, parts)), pickle.HIGHEST_PROTOCOL)
+        ordered = self._read(states[0].take(pa.array(groups.order)))
+        merged = [reduce(self.merge, part) for part in _cut(ordered, groups.sizes)]
+        return [self._kept(merged, states[0].type)]  # text may have become wide on its way
 
     def result(self, states: States) -> pa.Array:
-        results = [self.finish(pickle.loads(state)) for state in states[0].to_pylist()]
-        return _array_of(results, self.returns, f"finish of {self.name}")
+        return _array_of(
+            [self.finish(state) for state in self._read(states[0])], self.returns, f"finish of {self.name}"
+        )
+
+    def _kept(self, states: list[Any], kind: pa.DataType | None) -> pa.Array:
+        if self.state is None:
+            pickled = [pickle.dumps(state, pickle.HIGHEST_PROTOCOL) for state in states]
+            return pa.array(pickled, pa.large_binary())
+        return _array_of(states, kind or self.state, f"state of {self.name}", "state=")
+
+    def _read(self, states: pa.Array) -> list[Any]:
+        found: list[Any] = states.to_pylist()
+        return found if self.state is not None else [pickle.loads(state) for state in found]
 
 
-def _check_returns(returns: object) -> None:
-    if not isinstance(returns, pa.DataType):
-        raise InputError(must("returns", "be an Arrow type", returns, "write pa.float64()"))
-
-
-def _pickled(states: Iterable[Any]) -> pa.Array:
-    return pa.array([pickle.dumps(state, pickle.HIGHEST_PROTOCOL) for state in states], pa.large_binary())
+def _check_type(kind: object, where: str) -> None:
+    if not isinstance(kind, pa.DataType):
+        raise InputError(must(where, "be an Arrow type", kind, "write pa.float64()"))
 
 
 def _cut(rows: Sequence[Any], sizes: Int64s) -> Iterable[Sequence[Any]]:
@@ -296,13 +306,13 @@ def _cut(rows: Sequence[Any], sizes: Int64s) -> Iterable[Sequence[Any]]:
     return (rows[start:stop] for start, stop in pairwise(_offsets(sizes).tolist()))
 
 
-def _array_of(results: Sequence[Any], kind: pa.DataType, where: str) -> pa.Array:
+def _array_of(results: Sequence[Any], kind: pa.DataType, where: str, setting: str = "returns=") -> pa.Array:
     """An array of Python or Arrow values."""
     values = [value.as_py() if isinstance(value, pa.Scalar) else value for value in results]
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
-        raise InputError(must(where, f"give values of type {kind}", str(error), "change it, or returns=")) from error
+        raise InputError(must(where, f"give values of type {kind}", str(error), f"change it, or {setting}")) from error
 
 
 def _check_callable(function: object, name: str) -> None:
@@ -330,7 +340,7 @@ class WindowFunction(AggregateFunction):
             raise InputError(must("columns of window_function", rule, self.columns, "write ['kwh', 'meter']"))
         if self.named is None:
             raise InputError(must("window_function", "be given a name for its result", "none", "write named='share'"))
-        _check_returns(self.returns)
+        _check_type(self.returns, "returns")
         _check_callable(self.function, "function of window_function")
 
     def check(self, schema: pa.Schema) -> None:

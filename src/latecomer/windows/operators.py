@@ -46,6 +46,11 @@ class Running(ABC):
 class Operator(ABC):
     """What the user writes."""
 
+    @property
+    def sees_ties(self) -> bool:
+        """Whether its results depend on the order of rows of one time."""
+        return True
+
     @abstractmethod
     def build(self, store: Store, layout: Layout) -> Running:
         """The operator at work, going on from what the store holds."""
@@ -89,6 +94,10 @@ class WindowAggregation(Operator):
 
     window: Window
     aggregates: tuple[AggregateFunction, ...]
+
+    @property
+    def sees_ties(self) -> bool:
+        return False
 
     def __post_init__(self) -> None:
         if not isinstance(self.window, Window):
@@ -275,6 +284,10 @@ class Chain(Operator):
             if not isinstance(operator, Operator):
                 raise InputError(must("chain", "be made of operators", operator, "e.g. WindowAggregation(...)"))
         object.__setattr__(self, "operators", operators)
+
+    @property
+    def sees_ties(self) -> bool:
+        return self.operators[0].sees_ties
 
     def build(self, store: Store, layout: Layout) -> Running:
         return _Chaining(self, store, layout)

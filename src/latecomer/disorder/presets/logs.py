@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.disorder.chance import Floats, draws, hashes, normals
-from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, timestamps
+from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, check_seed, timestamps
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, Int64s
 
@@ -59,7 +59,7 @@ class _Log(Preset):
     def __post_init__(self) -> None:
         """Refuse what is no size or no seed."""
         check_at_least("events", self.events, 1)
-        check_at_least("seed", self.seed, 0)
+        check_seed(self.seed)
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.disorder.chance import Floats, draws, hashes
-from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, timestamps
+from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, check_seed, timestamps
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, Int64s
 
@@ -94,7 +94,7 @@ class Meters(Preset):
     def __post_init__(self) -> None:
         check_at_least("meters", self.meters, 1)
         check_at_least("days", self.days, 1)
-        check_at_least("seed", self.seed, 0)
+        check_seed(self.seed)
         for name, most in (("missing", 0.6), ("late", 0.05), ("faults", 5.0)):
             if not 0 <= getattr(self, name) <= most:
                 raise InputError(must(name, f"be between 0 and {most}", getattr(self, name), "use the default"))

@@ -64,7 +64,16 @@ def timestamps(us: Int64s) -> pa.Array:
 
 
 def check_at_least(where: str, got: int, least: int) -> None:
-    """Refuse a size or a seed that is too small or no whole number."""
-    whole = isinstance(got, int | np.integer) and not isinstance(got, bool)
-    if not whole or got < least:
+    """Refuse a size that is too small or no whole number."""
+    if not _is_whole(got) or got < least:
         raise InputError(must(where, f"be a whole number of at least {least}", got, f"use {least} or more"))
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is no whole number."""
+    if not _is_whole(seed):
+        raise InputError(must("seed", "be a whole number", seed, "e.g. 7"))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.disorder.chance import Floats, draws
-from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, timestamps
+from latecomer.disorder.presets.model import START_US, TIMES, Preset, check_at_least, check_seed, timestamps
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, Int64s
 
@@ -66,7 +66,7 @@ class Traffic(Preset):
     def __post_init__(self) -> None:
         for name in ("seconds", "rate", "buses", "sensors", "areas"):
             check_at_least(name, getattr(self, name), 1)
-        check_at_least("seed", self.seed, 0)
+        check_seed(self.seed)
         if self.policy not in ("zipf", "constant"):
             raise InputError(must("policy", "be 'zipf' or 'constant'", self.policy, "choose one of the two"))
         if _SECOND % (2 * self.rate):

@@ -21,7 +21,7 @@ from latecomer.disorder.delays import Rows
 from latecomer.disorder.generate import Experiment, Outcome, Sums, Tell, hash_devices, summarise, target_of
 from latecomer.disorder.lines import KINDS, typed
 from latecomer.disorder.load import Part, device_names
-from latecomer.disorder.measures import lateness
+from latecomer.disorder.measures import Marks
 from latecomer.disorder.source import Source
 from latecomer.disorder.target import hit
 from latecomer.disorder.write import TIMESTAMP, Destination
@@ -188,7 +188,7 @@ def _count_late(before: dict[int, int]) -> Callable[[pa.Table], pa.Table]:
     def count(table: pa.Table) -> pa.Table:
         arrival_us, number, ts_us = (table[name].to_numpy() for name in ("arrival_us", "number", "ts_us"))
         order = np.lexsort((number, arrival_us))
-        late_us = lateness(ts_us[order], before[table["part"][0].as_py()])
+        late_us = Marks(before[table["part"][0].as_py()]).lateness(ts_us[order])
         late_us = late_us[late_us > 0]
         values = [len(late_us), str(int(late_us.sum(dtype=object)) if len(late_us) else 0), int(late_us.max(initial=0))]
         return pa.table([[value] for value in values], names=["late", "lateness_us", "lateness_max_us"])

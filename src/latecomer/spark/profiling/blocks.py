@@ -1,7 +1,8 @@
 """A stream's rows sorted by arrival, cached, in blocks that follow one another.
 
-Input rows have `ts_us` (null: no usable time) and may have `arrival_us`, `key`, `source` and `order0`, `order1`, ...
-They are sorted by arrival, then order, then time. A block is at most SIZE rows of one partition of the sorted rows.
+Input rows have `ts_us` (null: no usable time) and may have `cut` (how many times were cut to microseconds, in any row),
+`arrival_us`, `key`, `source` and `order0`, `order1`, ... They are sorted by arrival, then order, then time. A
+block is at most SIZE rows of one partition of the sorted rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from latecomer.codec import dump_arrays, load_arrays
-from latecomer.disorder.measures import count_inversions, distance, runs
+from latecomer.disorder.ahead import count_ahead, too_far_ahead, unite_ahead
+from latecomer.disorder.measures import Marks, count_inversions, distance, runs
+from latecomer.disorder.profile import EACH_ALONE, Ahead, Clock
 from latecomer.events import NEVER_US, Int64s
 
 SIZE = 1 << 20
@@ -26,15 +29,22 @@ SAMPLE = 1 << 12  # one time in so many is brought to the driver, to cut time in
 
 Batches = Iterator[pa.RecordBatch]
 _COUNTS = ("part", "place", "rows", "first", "last", "least", "most", "runs", "inversions", "distance")
+_TICKS = ("first_tick", "last_tick", "before_last_us")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block stands: its number, the position of its first row, and the mark before it."""
+    """Where a block stands: its number, the position of its first row, the mark before it, and the tick then open."""
 
     number: int
     position: int
     mark_us: int
+    tick: int
+    before_us: int
+
+    def marks(self) -> Marks:
+        """How far time has come before it."""
+        return Marks(self.mark_us, self.tick, self.before_us)
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,7 @@ class Walker:
 
     places: dict[tuple[int, int], Place]
     size: int
+    tick_us: int | None
 
     def pieces(self, batches: Batches) -> Iterator[Piece]:
         """All rows of a task, in order, cut between blocks."""
@@ -84,7 +95,7 @@ class Walker:
 
 @dataclass(frozen=True)
 class Note:
-    """What the driver learns of one block."""
+    """What the driver learns of one block; `before_last_us`: the latest time in it before its last tick."""
 
     part: int
     place: int
@@ -96,6 +107,9 @@ class Note:
     runs: int
     inversions: int
     distance: int
+    first_tick: int
+    last_tick: int
+    before_last_us: int
     sample: Int64s = field(repr=False)
 
 
@@ -107,8 +121,11 @@ class Blocks:
     cached: DataFrame
     notes: list[Note]
     without_time: int
+    cut: int
+    ahead: Ahead | None
     wide: tuple[int, int] | None
     size: int
+    clock: Clock
 
     @property
     def has_key(self) -> bool:
@@ -134,11 +151,19 @@ class Blocks:
 
     def walker(self) -> Walker:
         """For the tasks."""
-        places, position, mark_us = {}, 0, NEVER_US
+        places, position = {}, 0
+        mark_us, tick, before_us = NEVER_US, NEVER_US, NEVER_US
         for number, note in enumerate(self.notes):
-            places[note.part, note.place] = Place(number, position, mark_us)
-            position, mark_us = position + note.rows, max(mark_us, note.most)
-        return Walker(places, self.size)
+            places[note.part, note.place] = Place(number, position, mark_us, tick, before_us)
+            if note.last_tick != tick:
+                before_us = max(mark_us, note.before_last_us)
+            position, mark_us, tick = position + note.rows, max(mark_us, note.most), note.last_tick
+        return Walker(places, self.size, self.tick_us)
+
+    @property
+    def tick_us(self) -> int | None:
+        """The tick of arrival, where there is arrival."""
+        return self.clock.tick_us if self.wide is not None else None
 
     def runs(self) -> int:
         """Non-descending stretches over all blocks."""
@@ -147,7 +172,8 @@ class Blocks:
 
     def pick(self, *columns: str) -> DataFrame:
         """Where rows stand, their times, and some more columns: no pass reads what it does not need."""
-        return self.rows.select("part", "place", "ts_us", *columns)
+        more = columns if self.tick_us is None else dict.fromkeys([*columns, "arrival_us"])
+        return self.rows.select("part", "place", "ts_us", *more)
 
     def gather(self, task: Callable[[Batches], Iterator[dict[str, Any]]], *columns: str) -> list[dict[str, Any]]:
         """Let every task send a few arrays to the driver."""
@@ -163,7 +189,7 @@ class Blocks:
         self.cached.unpersist()
 
 
-def sorted_blocks(rows: DataFrame, size: int = SIZE) -> Blocks:
+def sorted_blocks(rows: DataFrame, size: int = SIZE, clock: Clock = EACH_ALONE) -> Blocks:
     """Sort and cache the rows, and note what each block is like."""
     order = [
         name
@@ -175,53 +201,96 @@ def sorted_blocks(rows: DataFrame, size: int = SIZE) -> Blocks:
     ]
     kept: list[str] = [name for name in ("ts_us", "arrival_us", "key", "source") if name in rows.columns]
     fields = ", ".join(f"{name} {'string' if name in ('key', 'source') else 'bigint'}" for name in kept)
-    ordered = rows.orderBy(*order, "ts_us").select(*kept)
-    cached = ordered.mapInArrow(_number_rows(size, kept), f"part int, place bigint, {fields}, note binary")
+    ordered = rows.orderBy(*order, "ts_us").select(*kept, *(["cut"] if "cut" in rows.columns else []))
+    cached = ordered.mapInArrow(_number_rows(size, kept, clock), f"part int, place bigint, {fields}, note binary")
     cached = cached.persist(StorageLevel.DISK_ONLY)
     sent = [load_arrays(row["note"]) for row in cached.where(F.col("note").isNotNull()).select("note").collect()]
     notes = [_read_note(arrays) for arrays in sent if "counts" in arrays]
     tasks = [arrays["task"].to_pylist() for arrays in sent if "task" in arrays]
     times = [task for task in tasks if task[1] <= task[2]]
     wide = (min(task[1] for task in times), max(task[2] for task in times)) if "arrival_us" in kept and times else None
+    events = sum(note.rows for note in notes)
+    ahead = [arrays["ahead"].to_numpy() for arrays in sent if "ahead" in arrays]
     return Blocks(
         rows=cached.where(F.col("note").isNull()).drop("note"),
         cached=cached,
         notes=sorted(notes, key=lambda note: (note.part, note.place)),
         without_time=sum(task[0] for task in tasks),
+        cut=sum(task[3] for task in tasks),
+        ahead=unite_ahead(ahead, events, clock.max_ahead_us) if ahead else None,
         wide=wide,
         size=size,
+        clock=clock,
     )
 
 
 def _read_note(arrays: dict[str, Any]) -> Note:
-    counts = dict(zip(_COUNTS, arrays["counts"].to_pylist(), strict=True))
+    counts = dict(zip((*_COUNTS, *_TICKS), arrays["counts"].to_pylist(), strict=True))
     return Note(**counts, sample=arrays["sample"].to_numpy())
 
 
-def _number_rows(size: int, kept: list[str]) -> Callable[[Batches], Batches]:
+def _number_rows(size: int, kept: list[str], clock: Clock) -> Callable[[Batches], Batches]:
     """Give each row its place in its partition; send a note on each block, and one on the task, after them."""
 
     def number(batches: Batches) -> Batches:
         context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        done, without_time, arrivals = 0, 0, [-NEVER_US, NEVER_US]
-        times: list[Int64s] = []
+        task = _Task(0 if context is None else context.partitionId(), kept, clock)
         for batch in batches:
-            usable = batch.filter(batch["ts_us"].is_valid())
-            without_time += len(batch) - len(usable)
-            if len(usable) == 0:
-                continue
-            if "arrival_us" in kept:
-                arrivals = [min(arrivals[0], usable["arrival_us"][0].as_py()), usable["arrival_us"][-1].as_py()]
-            times.append(usable["ts_us"].to_numpy())
-            yield _placed(usable, part, done, kept)
-            done += len(usable)
-        whole = np.concatenate(times) if times else np.zeros(0, dtype=np.int64)
-        for start in range(0, done, size):
-            yield _note(part, start // size, whole[start : start + size], kept)
-        yield _noted({"task": np.array([without_time, *arrivals])}, kept)
+            usable = task.usable(batch)
+            if len(usable):
+                yield task.placed(usable)
+        yield from task.notes(size)
 
     return number
+
+
+class _Task:
+    """What one task sees: rows that it places, and what the driver is to know of them."""
+
+    def __init__(self, part: int, kept: list[str], clock: Clock) -> None:
+        self._part, self._kept, self._clock = part, kept, clock
+        self._arriving = "arrival_us" in kept
+        self._done, self._without_time, self._cut = 0, 0, 0
+        self._times: list[Int64s] = []
+        self._arrivals: list[Int64s] = []
+        self._aside = 0
+
+    def usable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that are measured."""
+        if "cut" in batch.schema.names:
+            self._cut += int(np.sum(batch["cut"].fill_null(0).to_numpy(zero_copy_only=False)))
+        timed = batch.filter(batch["ts_us"].is_valid())
+        self._without_time += len(batch) - len(timed)
+        if not self._arriving or self._clock.max_ahead_us is None:
+            return timed
+        far = too_far_ahead(timed["ts_us"].to_numpy(), timed["arrival_us"].to_numpy(), self._clock.max_ahead_us)
+        self._aside += int(far.sum())
+        return timed.filter(pa.array(~far))
+
+    def placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with their places."""
+        self._times.append(rows["ts_us"].to_numpy())
+        if self._arriving:
+            self._arrivals.append(rows["arrival_us"].to_numpy())
+        self._done += len(rows)
+        return _placed(rows, self._part, self._done - len(rows), self._kept)
+
+    def notes(self, size: int) -> Batches:
+        """A note on each block, then one on the task."""
+        ts_us, arrival_us = _joined(self._times), _joined(self._arrivals)
+        ticks = arrival_us // (self._clock.tick_us or 1) if self._arriving else np.zeros(len(ts_us), dtype=np.int64)
+        for start in range(0, self._done, size):
+            stop = start + size
+            yield _note(self._part, start // size, ts_us[start:stop], ticks[start:stop], self._kept)
+        first, last = (arrival_us[0], arrival_us[-1]) if len(arrival_us) else (-NEVER_US, NEVER_US)
+        arrays = {"task": np.array([self._without_time, first, last, self._cut])}
+        if self._arriving:
+            arrays["ahead"] = count_ahead(ts_us, arrival_us, self._aside)
+        yield _noted(arrays, self._kept)
+
+
+def _joined(parts: list[Int64s]) -> Int64s:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _placed(rows: pa.RecordBatch, part: int, done: int, kept: list[str]) -> pa.RecordBatch:
@@ -235,9 +304,10 @@ def _placed(rows: pa.RecordBatch, part: int, done: int, kept: list[str]) -> pa.R
     return pa.RecordBatch.from_arrays(columns, names=["part", "place", *kept, "note"])
 
 
-def _note(part: int, place: int, ts_us: Int64s, kept: list[str]) -> pa.RecordBatch:
+def _note(part: int, place: int, ts_us: Int64s, ticks: Int64s, kept: list[str]) -> pa.RecordBatch:
     counts = [part, place, len(ts_us), ts_us[0], ts_us[-1], ts_us.min(), ts_us.max()]
     counts += [runs(ts_us), count_inversions(ts_us), distance(ts_us)]
+    counts += [ticks[0], ticks[-1], ts_us[ticks < ticks[-1]].max(initial=NEVER_US)]
     return _noted({"counts": np.array(counts, dtype=np.int64), "sample": ts_us[::SAMPLE].copy()}, kept)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from latecomer.disorder.load import Part, check_rows
-from latecomer.disorder.profile import Profile
+from latecomer.disorder.profile import Clock, Profile
 from latecomer.disorder.source import Source
 from latecomer.spark.profiling.blocks import Batches, sorted_blocks
 from latecomer.spark.profiling.frame import profile_blocks
@@ -24,15 +24,16 @@ def profile_files(
     key: str | None = None,
     by_source: str | None = None,
     period_us: int | None = None,
+    clock: Clock,
     name: str,
 ) -> Profile:
     """Measure the disorder of files; bad rows are an error unless the source quarantines them."""
     raw, reader = raw_blocks(spark, source)
     roles = {role: column for role, column in (("key", key), ("source", by_source)) if column is not None}
-    schema = "ts_us bigint, order0 bigint"
+    schema = "ts_us bigint, order0 bigint, cut bigint"
     schema += ", arrival_us bigint" if source.arrival is not None else ""
     schema += "".join(f", {role} string" for role in roles)
-    blocks = sorted_blocks(raw.mapInArrow(_rows(reader, roles), schema))
+    blocks = sorted_blocks(raw.mapInArrow(_rows(reader, roles), schema), clock=clock)
     try:
         if blocks.without_time and not source.quarantining:
             scan(spark, source).close()  # finds the first bad row and names it
@@ -53,7 +54,9 @@ def _rows(reader: Reader, roles: dict[str, str]) -> Callable[[Batches], Batches]
 def _batch(part: Part, roles: dict[str, str]) -> pa.RecordBatch:
     """The rows of a part; bad ones follow without a time."""
     bad = len(part.bad)
-    columns = {"ts_us": _padded(part.ts_us, bad), "order0": _padded(part.number, bad)}
+    cut = np.zeros(len(part.ts_us), dtype=np.int64)
+    cut[:1] = part.cut
+    columns = {"ts_us": _padded(part.ts_us, bad), "order0": _padded(part.number, bad), "cut": _padded(cut, bad)}
     if part.arrival_us is not None:
         columns["arrival_us"] = _padded(part.arrival_us, bad)
     for role, column in roles.items():

@@ -12,6 +12,7 @@ The rows are sorted by arrival once and cached in blocks that follow one another
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.disorder.profile import Profile, Wait
-from latecomer.disorder.profiler import Recorded, kept_share, make_picture, profile_recorded
+from latecomer.disorder.profile import EACH_ALONE, Clock, Profile, Wait
+from latecomer.disorder.profiler import Recorded, Unmeasured, kept_share, make_picture, profile_recorded
 from latecomer.disorder.times import check_unit, column_us
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
@@ -44,6 +45,7 @@ def profile_frame(
     key: str | None = None,
     source: str | None = None,
     period: Duration | None = None,
+    clock: Clock = EACH_ALONE,
     name: str = "stream",
 ) -> Profile:
     """Measure the disorder of a batch DataFrame; see `latecomer.recordings.profile` for the arguments."""
@@ -53,7 +55,7 @@ def profile_frame(
     check_unit(unit, "unit")
     places = {f"order{place}": column for place, column in enumerate(_list(order))}
     rows = _as_rows(df, {**roles, **places}, unit)
-    blocks = sorted_blocks(rows)
+    blocks = sorted_blocks(rows, clock=clock)
     try:
         return profile_blocks(blocks, name, period_us)
     finally:
@@ -66,7 +68,9 @@ def profile_blocks(blocks: Blocks, name: str, period_us: int | None) -> Profile:
         nothing, none = np.zeros(0, dtype=np.int64), pa.array([], pa.string())
         key, source = (none if there else None for there in (blocks.has_key, blocks.has_source))
         empty = Recorded(nothing, key=key, source=source)
-        return profile_recorded(empty, name=name, period_us=period_us, quarantined=blocks.without_time)
+        unmeasured = Unmeasured(blocks.without_time, blocks.cut)
+        found = profile_recorded(empty, name=name, period_us=period_us, clock=blocks.clock, unmeasured=unmeasured)
+        return replace(found, ahead=blocks.ahead)
     with small_rows(blocks.rows.sparkSession):
         return _measured(blocks, name, period_us)
 
@@ -80,21 +84,26 @@ def _measured(blocks: Blocks, name: str, period_us: int | None) -> Profile:
     sources = per_source(blocks) if blocks.has_source else None
     holes = None if period_us is None else key_holes(blocks, period_us)
     keys = blocks.rows.select("key").distinct().count() if blocks.has_key else None
+    quantiles, needed = exact_quantiles(blocks, walked)
     return Profile(
         name=name,
         events=blocks.events,
         keys=keys,
         sources=None if sources is None else len(sources),
         late=late,
-        lateness=exact_quantiles(blocks, walked),
+        lateness=quantiles,
         runs=blocks.runs(),
         interleaved=interleaved(blocks),
         inversions=count_inversions(blocks),
         distance=farthest(blocks),
         completeness=waits,
+        needed=needed,
         first_ts_us=blocks.span[0],
         last_ts_us=blocks.span[1],
         quarantined=blocks.without_time,
+        cut=blocks.cut,
+        tick_us=blocks.tick_us,
+        ahead=blocks.ahead,
         per_source=sources or [],
         holes=holes,
         picture=make_picture(walked.cells, blocks.span, blocks.wide),
@@ -143,7 +152,7 @@ def _as_rows(df: DataFrame, roles: dict[str, str | None], unit: str) -> DataFram
     for role in ("time", "arrival"):
         if role in given:
             check_time(df.schema[given[role]].dataType, f"{role}= column {given[role]!r}", unit)
-    return picked.mapInArrow(converter, f"ts_us bigint{arriving}" + (f", {others}" if others else ""))
+    return picked.mapInArrow(converter, f"ts_us bigint{arriving}, cut bigint" + (f", {others}" if others else ""))
 
 
 def check_time(kind: T.DataType, where: str, unit: str) -> None:
@@ -156,12 +165,13 @@ def _converter(where: dict[str, str], unit: str) -> Callable[[Iterator[pa.Record
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             usable = np.ones(len(batch), dtype=np.bool_)
-            times = {}
+            times, cut = {}, np.zeros(len(batch), dtype=np.int64)
             for role, name in (("time", "ts_us"), ("arrival", "arrival_us")):
                 if role in columns:
-                    times[name], good = column_us(columns.pop(role), unit, where[role])
+                    times[name], good, finer = column_us(columns.pop(role), unit, where[role])
                     usable &= good
+                    cut[:1] += finer
             times["ts_us"] = pa.array(times["ts_us"], mask=~usable)
-            yield pa.RecordBatch.from_pydict({**times, **columns})
+            yield pa.RecordBatch.from_pydict({**times, "cut": cut, **columns})
 
     return convert

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from latecomer.disorder.measures import lateness
-from latecomer.disorder.profile import QUANTILES, rank, waits
+from latecomer.disorder.measures import Marks
+from latecomer.disorder.profile import QUANTILES, Wait, positions_needed, rank, shortest_waits, waits
 from latecomer.disorder.profiler import COLUMNS, ROWS, count_cells
 from latecomer.events import FOREVER_US, Int64s
 from latecomer.spark.profiling.blocks import Batches, Blocks, Piece, Walker
@@ -34,11 +34,11 @@ class Walked:
 
 def lateness_of(walker: Walker, batches: Batches) -> Iterator[tuple[Piece, Int64s]]:
     """Each piece with the lateness of its events."""
-    marks: dict[int, int] = {}
+    marks: dict[int, Marks] = {}
     for piece in walker.pieces(batches):
-        mark_us = marks.get(piece.at.number, piece.at.mark_us)
-        marks[piece.at.number] = max(mark_us, int(piece.ts_us.max()))
-        yield piece, lateness(piece.ts_us, mark_us)
+        before = marks.setdefault(piece.at.number, piece.at.marks())
+        ticks = None if walker.tick_us is None else piece.batch["arrival_us"].to_numpy() // walker.tick_us
+        yield piece, before.lateness(piece.ts_us, ticks)
 
 
 def walk(blocks: Blocks) -> Walked:
@@ -103,28 +103,36 @@ class Sought:
     position: int
 
 
-def exact_quantiles(blocks: Blocks, walked: Walked) -> dict[str, int]:
-    """Quantiles of the lateness of late events: from the coarse bin that holds each down to the value itself."""
+def exact_quantiles(blocks: Blocks, walked: Walked) -> tuple[dict[str, int], list[Wait]]:
+    """Quantiles of the lateness of late events, and the shortest waits that keep given shares of all events."""
+    late = int(walked.coarse.sum())
+    needed = positions_needed(blocks.events, late)
+    quantiles = {name: rank(late, share) for name, share in QUANTILES.items()} if late else {}
+    found = _values_at(blocks, walked, sorted({*quantiles.values(), *(place for place in needed if place >= 0)}))
+    waits_found = [found[place] if place >= 0 else (0, 0) for place in needed]
+    values = {name: found[quantiles[name]][0] if late else 0 for name in QUANTILES}
+    return {**values, "max": walked.longest_us}, shortest_waits(waits_found, blocks.events, late)
+
+
+def _values_at(blocks: Blocks, walked: Walked, positions: list[int]) -> dict[int, tuple[int, int]]:
+    """The lateness at positions in sorted order, and how many are not later: from coarse bins to the value itself."""
     upto = np.cumsum(walked.coarse)
-    late = int(upto[-1])
-    if late == 0:
-        return {**dict.fromkeys(QUANTILES, 0), "max": 0}
     sought = {}
-    for name, share in QUANTILES.items():
-        place = int(np.searchsorted(upto, rank(late, share), side="right"))
+    for position in positions:
+        place = int(np.searchsorted(upto, position, side="right"))
         count = int(walked.coarse[place])
-        sought[name] = Sought(*bin_range(place), count, rank(late, share) - int(upto[place]) + count)
+        sought[position] = Sought(*bin_range(place), count, position - int(upto[place]) + count)
     while any(one.count > SHIPPED and one.high - one.low > 1 for one in sought.values()):
         sought = _narrowed(blocks, sought)
     values = _values_in(blocks, sorted({(one.low, one.high) for one in sought.values() if one.high - one.low > 1}))
-    found = {
-        name: _at(values[one.low, one.high], one.position) if one.high - one.low > 1 else one.low
-        for name, one in sought.items()
-    }
-    return {**found, "max": walked.longest_us}
+    found = {}
+    for position, one in sought.items():
+        inside = _at(values[one.low, one.high], one.position) if one.high - one.low > 1 else (one.low, one.count)
+        found[position] = (inside[0], position - one.position + inside[1])
+    return found
 
 
-def _narrowed(blocks: Blocks, sought: dict[str, Sought]) -> dict[str, Sought]:
+def _narrowed(blocks: Blocks, sought: dict[int, Sought]) -> dict[int, Sought]:
     """Cut ranges that hold too many values to be sent into BINS, and keep the bin that matters."""
     wide = sorted({(one.low, one.high) for one in sought.values() if one.count > SHIPPED and one.high - one.low > 1})
     walker = blocks.walker()
@@ -157,11 +165,12 @@ def _inside(one: Sought, counts: Int64s | None) -> Sought:
     return Sought(low, high, int(counts[place]), one.position - before)
 
 
-def _at(counted: tuple[Int64s, Int64s], position: int) -> int:
-    """The value at a position among values with their counts."""
+def _at(counted: tuple[Int64s, Int64s], position: int) -> tuple[int, int]:
+    """The value at a position among values with their counts, which may repeat; and how many are not larger."""
     values, counts = counted
     order = np.argsort(values)
-    return int(values[order][np.searchsorted(np.cumsum(counts[order]), position, side="right")])
+    value = int(values[order][np.searchsorted(np.cumsum(counts[order]), position, side="right")])
+    return value, int(counts[values <= value].sum())
 
 
 def _values_in(blocks: Blocks, ranges: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[Int64s, Int64s]]:
