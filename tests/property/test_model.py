@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from latecomer.events import total_order
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import Lane
-from latecomer.progress import Progress
+from latecomer.progress import Measure, Progress
 from latecomer.reorder import Reorder
 from latecomer.testing import LAYOUT, Stream, run_machine
 from tests import naive
@@ -42,7 +42,7 @@ def test_timeline_equals_its_twin(drawn: list[tuple[int, int, int]], idle: int |
     for position in range(len(stream)):
         one = np.array([position])
         builders[position % tasks].add(stream.ts_us[one], stream.tick[one], pa.array(stream.source[one]))
-    _, timeline = Progress().advance([builder.build() for builder in builders], idle)
+    _, timeline = Progress().advance([builder.build() for builder in builders], Measure(idle))
     events = events_of(stream)
     for tick in {event.tick for event in events}:
         wanted = naive.mark_before(events, tick)

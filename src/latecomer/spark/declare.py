@@ -19,7 +19,7 @@ from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, Layout
 from latecomer.gives import Gives, Line
-from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP
+from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
 from latecomer.windows import SessionWindow, Window
 
@@ -180,9 +180,9 @@ def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
         carried[f"{ORDER}{number}"] = F.col(quoted(name))
     if roles.arrival is not None:
         carried[STAMP] = F.col(quoted(roles.arrival))
-    elif timing.idle_after_us is not None or timing.max_ahead_us is not None:
+    elif timing.max_ahead_us is not None:  # Spark keeps both in its offset log: a repeated batch sees the same
         wall = isinstance(df.schema[roles.time].dataType, T.TimestampNTZType)
-        carried[STAMP] = F.localtimestamp() if wall else F.current_timestamp()
+        carried[NOW] = F.localtimestamp() if wall else F.current_timestamp()
     if roles.end is not None:
         carried[END] = F.col(quoted(roles.end))
     if roles.change is not None:

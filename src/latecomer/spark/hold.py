@@ -24,7 +24,7 @@ from latecomer.controls import of_stage
 from latecomer.events import TICK, TICK_FIELD, EventBatch, Layout, concat_rows
 from latecomer.gives import Onward, Tally, View
 from latecomer.outputs import Lane, Output
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Measure, Progress, Timeline
 from latecomer.spark.frames import Frame, Kind, Received, read_frames
 from latecomer.spark.onward import NextStage, Sender
 from latecomer.spark.packed import Packer
@@ -91,7 +91,9 @@ class Shard:
         """How far the stream has come: by the headers of all tasks, or as the stage before says."""
         if came.timeline is not None:
             return before, came.timeline
-        return before.advance(came.headers, self._plan.idle_ticks, per_source=self._plan.settings.per_source)
+        plan = self._plan
+        measure = Measure(plan.idle_ticks, stamped=plan.stamped, per_source=plan.settings.per_source)
+        return before.advance(came.headers, measure)
 
     def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
         """What pack or an earlier stage has finished."""

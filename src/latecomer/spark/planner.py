@@ -25,7 +25,7 @@ from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
 from latecomer.spark.hold import HoldPlan
 from latecomer.spark.lanes import Lanes
 from latecomer.spark.onward import NextStage
-from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP, PackPlan, packer
+from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.packed import check_counters, packed_schema
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import check_columns, nullable, spark_schema
@@ -98,14 +98,16 @@ class Query:
         needed += [END] if plan.ending else []
         needed += [KEEP] if plan.filtering else []
         needed += [CHANGED] if plan.change is not None else []
-        needed += [plan.stamp] if plan.stamp is not None and plan.stamp not in needed else []
+        needed += [name for name in (plan.stamp, plan.now) if name is not None and name not in needed]
         declared, first = self.declared, self.stages[0]
         together = first.gives.by_key and not declared.roles.key
         hashed = F.lit(0) if together else F.col(SHARD)
         shard = F.pmod(hashed, F.lit(self.shards)).cast("int").alias(SHARD)
         df, spark = declared.df.select(*[quoted(name) for name in needed], shard), declared.df.sparkSession
         if plan.beating and declared.timing.heartbeat_us is not None:
-            df = df.unionByName(heartbeat_stream(spark, declared.timing.heartbeat_us), allowMissingColumns=True)
+            df = df.unionByName(
+                heartbeat_stream(spark, declared.timing.heartbeat_us, plan.tick_us), allowMissingColumns=True
+            )
         if control is not None:
             df = df.unionByName(control_stream(spark, control), allowMissingColumns=True)
         return df
@@ -256,9 +258,7 @@ def _carried(declared: Declared, layout: Layout) -> tuple[str, ...]:
 
 def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
     timing, roles, names = declared.timing, declared.roles, declared.columns
-    stamp = None
-    if STAMP in declared.df.columns:
-        stamp = STAMP if roles.arrival is None else _place(declared, roles.arrival, STAMP)
+    stamp = None if roles.arrival is None else _place(declared, roles.arrival, STAMP)
     return PackPlan(
         shard_keys=shard_keys(declared.df.sparkSession, shards),
         time=stage.layout.time,
@@ -276,6 +276,7 @@ def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
         latest_us=timing.latest_us,
         max_ahead_us=timing.max_ahead_us,
         change=None if roles.change is None else CHANGED,
+        now=NOW if NOW in declared.df.columns else None,
     )
 
 
