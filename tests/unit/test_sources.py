@@ -139,3 +139,43 @@ def test_sources_are_made_only_for_those_who_ask() -> None:
     assert timeline.sources is None
     with pytest.raises(AssertionError, match="per_source"):
         timeline.merge_us()
+
+
+def merged_marks(measure: Measure, *batches: list[Said], ran: int = 0) -> list[int]:
+    """The merged mark after each micro-batch, with the progress stored between them."""
+    progress, found = Progress(), []
+    for batch in batches:
+        beat = HeaderBuilder(measure.idle_ticks)
+        beat.hear(ran)
+        progress = Progress.from_bytes(progress.to_bytes())
+        progress, _ = progress.advance([header(batch, measure.idle_ticks), beat.build()], measure)
+        found.append(progress.mark_us)
+    return found
+
+
+def test_the_merged_mark_waits_for_the_slow_source_and_never_goes_back() -> None:
+    said = [Said(1, "fast", 100), Said(1, "slow", 10)], [Said(2, "fast", 200)], [Said(3, "slow", 30)]
+    assert merged_marks(Measure(merged=True), *said, [Said(4, "new", 5)]) == [10, 10, 30, 30]
+
+
+def test_a_source_that_idles_or_has_ended_holds_nobody_back() -> None:
+    begin = [Said(1, "a", 100), Said(1, "b", 10)]
+    assert merged_marks(Measure(3, merged=True), begin, [Said(3, "a", 110)], [Said(4, "a", 120)]) == [10, 10, 120]
+    assert merged_marks(Measure(merged=True), begin, [Said(2, "b", None)], [Said(3, "b", 20)]) == [10, 100, 100]
+
+
+def test_without_stamps_a_source_idles_by_the_time_that_the_query_runs() -> None:
+    unstamped = Measure(5, stamped=False, merged=True)
+    stream = [Said(1, "a", 100), Said(1, "b", 10)], *([Said(2, "a", 100 + n)] for n in range(1, 6))
+    assert merged_marks(unstamped, *stream, ran=0) == [10] * 6  # however many micro-batches, and however long they took
+    assert merged_marks(unstamped, *stream, ran=2) == [10, 10, 10, 10, 104, 105]
+
+
+def test_when_all_sources_idle_the_merged_mark_is_the_largest_time() -> None:
+    progress, timeline = Progress(), None
+    for ran, said in ((1, [Said(1, "a", 100), Said(1, "b", 10)]), (1, []), (6, [])):
+        beat = HeaderBuilder(5)
+        beat.hear(ran)
+        progress, timeline = progress.advance([header(said, 5), beat.build()], Measure(5, merged=True))
+    assert timeline is not None
+    assert (progress.mark_us, timeline.punctuation(50)) == (100, 100)

@@ -51,6 +51,7 @@ class Timing:
     max_ahead_us: int | None
     earliest_us: int
     latest_us: int
+    merged: bool = False
 
     @property
     def idle_ticks(self) -> int | None:
@@ -169,6 +170,28 @@ def timing_of(
     if earliest_us >= latest_us:
         raise InputError(must("earliest", "lie before latest", span, "swap them"))
     return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us)
+
+
+LATEST, MERGED = "latest", "merged"
+
+
+def progress_of(progress: str, source: str | None) -> bool:
+    """Whether the mark is that of the source furthest behind."""
+    if progress not in (LATEST, MERGED):
+        advice = f"{LATEST}: the largest time of all; {MERGED}: that of the source furthest behind"
+        raise InputError(must("progress=", f"be {LATEST!r} or {MERGED!r}", progress, advice))
+    if progress == MERGED and source is None:
+        advice = "name the column that says who sent a row, e.g. Kafka's partition"
+        raise InputError(must(f"progress={MERGED!r}", "come with source=", None, advice))
+    return progress == MERGED
+
+
+def progress_steps(roles: Roles, timing: Timing) -> tuple[Line, ...]:
+    """What `explain` says of the progress, where it is not as usual."""
+    if not timing.merged:
+        return ()
+    idle = "" if timing.idle_after_us is None else ", without those that idle"
+    return (Line("progress", f"merged by {roles.source}{idle}", "the slowest source leads"),)
 
 
 def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:

@@ -21,7 +21,20 @@ from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.gives import Line
 from latecomer.spark.align import window_start
-from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
+from latecomer.spark.declare import (
+    LATEST,
+    Declared,
+    Names,
+    Roles,
+    carry,
+    checked,
+    names_of,
+    progress_of,
+    progress_steps,
+    quoted,
+    timing_of,
+    users,
+)
 from latecomer.spark.explain import columns_text, events_text, window_step
 from latecomer.spark.pack import KEEP
 from latecomer.spark.questions import Strategies
@@ -40,6 +53,7 @@ def disordered(
     order: Names | None = None,
     end: str | None = None,
     change: str | None = None,
+    progress: str = LATEST,
     tick: Duration = "100 ms",
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
@@ -55,7 +69,10 @@ def disordered(
     order: columns that break ties, such as Kafka's partition and offset.
     end: a boolean column; a row where it is true is no event but says that its source has ended.
     change: a column of +1 and -1; -1 retracts an event given before, for strategies that take retractions.
-    tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark.
+    progress: how far the stream has come: "latest", the largest time of all; "merged", that of the source furthest
+    behind, without those that idle or have ended, so that a source that lags is not late.
+    tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark; merged, a
+    source that is silent this long holds the others back no more.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
     max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
@@ -65,10 +82,12 @@ def disordered(
     roles = Roles(time, names_of(key, "key"), source, arrival, names_of(order, "order"), end, change)
     roles = checked(df.schema, roles)
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
+    timing = replace(timing, merged=progress_of(progress, source))
     if shards is not None:
         check_shards(shards)
     columns = tuple(df.columns)
-    return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, frozenset(columns)))
+    steps, intact = progress_steps(roles, timing), frozenset(columns)
+    return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, intact, steps=steps))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -36,9 +36,9 @@ class HoldPlan:
     """What a shard of a stage must know.
 
     stage: its number, from zero. counters: of all stages. columns: of the rows that come from the stage before.
-    senders: how many shards that has. carried: results keep what is carried for us. stamped: the user has an arrival
-    column. finishing: in batch, where the stream is over after its one batch. onward: the stage that takes the results,
-    if there is one.
+    measure: how the progress of the stream is measured. senders: how many shards the stage before has. carried:
+    results keep what is carried for us. finishing: in batch, where the stream is over after its one batch. onward: the
+    stage that takes the results, if there is one.
     """
 
     settings: Settings
@@ -46,12 +46,11 @@ class HoldPlan:
     fingerprint: str
     counters: Mapping[str, Tally]
     views: tuple[View, ...] = (View(),)
-    idle_ticks: int | None = None
+    measure: Measure = field(default_factory=Measure)
     stage: int = 0
     columns: pa.Schema | None = None
     senders: int | None = None
     carried: bool = False
-    stamped: bool = False
     finishing: bool = False
     onward: NextStage | None = None
 
@@ -91,9 +90,7 @@ class Shard:
         """How far the stream has come: by the headers of all tasks, or as the stage before says."""
         if came.timeline is not None:
             return before, came.timeline
-        plan = self._plan
-        measure = Measure(plan.idle_ticks, stamped=plan.stamped, per_source=plan.settings.per_source)
-        return before.advance(came.headers, measure)
+        return before.advance(came.headers, self._plan.measure)
 
     def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
         """What pack or an earlier stage has finished."""
@@ -132,7 +129,7 @@ class Shard:
         if rows is None:
             return None
         rows, moved = _with_open_ticks(rows, before)
-        counters["stamps_back"] = moved if plan.stamped else 0
+        counters["stamps_back"] = moved if plan.measure.stamped else 0
         return EventBatch(rows, plan.layout)
 
     def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, int]:

@@ -15,10 +15,11 @@ from latecomer.errors import InputError, must
 from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
 from latecomer.gives import Onward
 from latecomer.outputs import REVISION_COLUMNS
+from latecomer.progress import Measure
 from latecomer.spark.compat import arrow_schema, prepare_batch
 from latecomer.spark.control import control_stream
 from latecomer.spark.counters import Counters
-from latecomer.spark.declare import Declared, Further, Stage, quoted
+from latecomer.spark.declare import LATEST, MERGED, Declared, Further, Stage, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
@@ -85,12 +86,10 @@ class Query:
 
     def _holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
         declared = self.declared
-        common = {
-            "idle_ticks": declared.timing.idle_ticks,
-            "stamped": declared.roles.arrival is not None,
-            "finishing": not declared.df.isStreaming,
-        }
-        return hold_plans(self.stages, keys, fingerprint(self.stored), **common)
+        timing, stamped = declared.timing, declared.roles.arrival is not None
+        measure = Measure(timing.idle_ticks, stamped, timing.merged, self.stages[0].settings.per_source)
+        finishing = not declared.df.isStreaming
+        return hold_plans(self.stages, keys, fingerprint(self.stored), measure=measure, finishing=finishing)
 
     def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
         """Exactly the columns that pack reads; heartbeats and control values join here."""
@@ -312,6 +311,7 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "change": roles.change,
         "types": roles.types,
         "places": [layout.time, layout.source, *layout.order],
+        "progress": MERGED if timing.merged else LATEST,
         "tick_us": timing.tick_us,
         "heartbeat_us": timing.heartbeat_us,
         "idle_after_us": timing.idle_after_us,

@@ -1,0 +1,39 @@
+"""The progress of sources on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import latecomer as lc
+from latecomer.spark.counters import total
+from tests.spark.streams import LATENCY_US, SCHEMA, expected, lagging, make_events, write_in_parts
+
+LATENCY = f"{LATENCY_US} us"
+
+
+def test_a_source_that_lags_is_not_late_where_progress_is_merged(spark: SparkSession, tmp_path: Path) -> None:
+    events = lagging(make_events(600, seed=3), "b", 60_000_000)
+    given, late = expected(events, merged=True)
+    assert len(late) < len(expected(events)[1]) / 4
+    write_in_parts(events, tmp_path / "in", 3)
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+
+    def declare(progress: str) -> lc.Events:
+        roles = {"time": "ts", "key": "key", "source": "source", "arrival": "arrival", "progress": progress}
+        return lc.disordered(stream, **roles, order="id", shards=2)
+
+    result, checkpoint = declare("merged").reorder(LATENCY), tmp_path / "checkpoint"
+    query = result.start(tmp_path / "out", checkpoint=checkpoint, available_now=True)
+    query.awaitTermination()
+    batches = [lc.read_counters(progress) for progress in query.recentProgress]
+    counted = total([batch for batch in batches if batch is not None])
+    assert sorted(pq.read_table(tmp_path / "out" / "late")["id"].to_pylist()) == late
+    assert sorted(pq.read_table(tmp_path / "out" / "results")["id"].to_pylist()) == sorted(given[: counted["given"]])
+    assert counted["held"] == len(given) - counted["given"] > 0
+    assert "  progress      merged by source                        the slowest source leads" in result.explained()
+    with pytest.raises(lc.StateError, match=r"settings of its checkpoint \(progress: merged\); got 'latest'"):
+        declare("latest").reorder(LATENCY).start(tmp_path / "out", checkpoint=checkpoint, available_now=True)
