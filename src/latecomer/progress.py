@@ -30,6 +30,7 @@ from latecomer.codec import dump_arrays, integers, load_arrays
 from latecomer.controls import ControlStep, in_force, in_order, steps_from_arrays, steps_to_arrays
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import NOTHING, ONE_SOURCE, Header, merge_headers, tidy
+from latecomer.jumps import Jump
 from latecomer.sources import Known, SourceSteps, follow_sources
 from latecomer.timeline import Timeline as Timeline
 
@@ -74,6 +75,7 @@ class Progress:
     mark_us: int = NEVER_US
     floor_us: int = NEVER_US
     controls: tuple[ControlStep, ...] = ()  # those in force
+    jump: Jump = field(default_factory=Jump)  # the last large one of the mark
 
     @property
     def largest_us(self) -> int:
@@ -91,7 +93,8 @@ class Progress:
         news = self._opened(merge_headers([known, *headers]))
         news = tidy(news, measure.longest_silence)
         moved = self._moved(news)
-        return _Steps(self._among(news.names), moved, news, measure).follow()
+        after, timeline = _Steps(self._among(news.names), moved, news, measure).follow()
+        return replace(after, jump=self.jump.after(timeline)), timeline
 
     def _among(self, names: pa.Array) -> Progress:
         """The same with sources that are new: nothing is known of them."""
@@ -148,6 +151,7 @@ class Progress:
                 **{name: getattr(self, name) for name in (*_TIMES, *_FLAGS)},
                 **steps_to_arrays(self.controls),
                 "scalars": np.array([getattr(self, name) for name in _SCALARS]),
+                "jump": np.array(self.jump, dtype=np.int64),
             }
         )
 
@@ -157,8 +161,9 @@ class Progress:
         arrays = load_arrays(data)
         names, controls = arrays.pop("names"), steps_from_arrays(arrays)
         scalars = zip(_SCALARS, integers(arrays.pop("scalars")).tolist(), strict=True)
+        jump = Jump(*integers(arrays.pop("jump")).tolist())
         numbers: dict[str, Any] = {name: integers(values) for name, values in arrays.items()}
-        return cls(names=names, controls=controls, **numbers, **dict(scalars))
+        return cls(names=names, controls=controls, jump=jump, **numbers, **dict(scalars))
 
 
 _TIMES = ("latest_us", "last_tick", "end_tick", "quiet_tick")

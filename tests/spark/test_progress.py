@@ -37,3 +37,17 @@ def test_a_source_that_lags_is_not_late_where_progress_is_merged(spark: SparkSes
     assert "  progress      merged by source                        the slowest source leads" in result.explained()
     with pytest.raises(lc.StateError, match=r"settings of its checkpoint \(progress: merged\); got 'latest'"):
         declare("latest").reorder(LATENCY).start(tmp_path / "out", checkpoint=checkpoint, available_now=True)
+
+
+def test_one_wrong_clock_is_named_with_what_it_made_late(spark: SparkSession) -> None:
+    second = "TIMESTAMP_SECONDS(1700000000 + id)"
+    rows = spark.range(400).selectExpr(f"{second} AS came", f"IF(id = 9, {second} + INTERVAL 9 DAYS, {second}) AS ts")
+    nowhere = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
+    events = lc.disordered(rows, time="ts", arrival="came", shards=2)
+    with pytest.warns(
+        lc.LatecomerWarning, match=r"rose by 9 days, 0:00:02 at once, .* 390 came behind it and are late"
+    ):
+        counted = events.reorder("1 minute").write(sinks=nowhere)
+    assert (counted["late"], counted["behind_jump"], counted["beyond_jump"]) == (390, 390, 0)
+    guarded = lc.disordered(rows, time="ts", arrival="came", max_ahead="1 hour", shards=2)
+    assert guarded.reorder("1 minute").write(sinks=nowhere)["late"] == 0

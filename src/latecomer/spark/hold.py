@@ -74,7 +74,10 @@ class Shard:
         yield from self._finished_before(came, counters)
         own = replace(timeline, controls=of_stage(timeline.controls, plan.stage))
         sender = self._sender(machine, timeline, own)
-        for output in self._outputs(machine, came, before, own, counters):
+        batch = self._batch(came, before, counters)
+        if batch is not None and plan.stage == 0:
+            counters["behind_jump"], counters["beyond_jump"] = progress.jump.sides(batch, machine.punctuation(own))
+        for output in self._outputs(machine, batch, own, counters):
             counters["late" if output.lane is Lane.LATE else "given"] += output.given
             if sender is not None and output.lane is Lane.RESULTS:
                 yield from sender.add(output.rows, self._packer)
@@ -82,6 +85,7 @@ class Shard:
                 yield from self._packer.output(output)
         if not plan.finishing:
             self._state.save(progress, store)
+        counters["jump_us"] = progress.jump.us
         yield self._packer.counts(self._count(came, machine, own, counters))
         if sender is not None:
             yield from sender.close(self._packer)
@@ -108,9 +112,8 @@ class Shard:
         return Sender(plan.onward, self._key, timeline, machine.passed(own) if in_order else None)
 
     def _outputs(
-        self, machine: Machine, came: Received, before: Progress, timeline: Timeline, counters: Counter[str]
+        self, machine: Machine, batch: EventBatch | None, timeline: Timeline, counters: Counter[str]
     ) -> Iterator[Output]:
-        batch = self._batch(came, before, counters)
         if batch is not None:
             counters["pushed"] = len(batch)
             yield from machine.push(batch, timeline)
@@ -145,7 +148,7 @@ class Shard:
             "accepted": counters["pushed"] - counters["late"] - machine.dropped,
             "given": counters["given"],
             "held": machine.held,
-            "stamps_back": counters["stamps_back"],
+            **{name: counters[name] for name in ("stamps_back", "behind_jump", "beyond_jump", "jump_us")},
             "mark_us": int(timeline.mark_us[-1]),
             "punctuation_us": machine.punctuation(timeline),
         }

@@ -39,7 +39,8 @@ def counters_of(own: Mapping[str, Tally]) -> dict[str, Tally]:
         **dict.fromkeys(_FLOWS, Tally.SUM),
         "held": Tally.LEVEL,
         **own,
-        "stamps_back": Tally.SUM,
+        **dict.fromkeys(("stamps_back", "behind_jump", "beyond_jump"), Tally.SUM),
+        "jump_us": Tally.LARGEST,
         **dict.fromkeys(_PROGRESS, Tally.LARGEST),
     }
 
