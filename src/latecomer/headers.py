@@ -36,6 +36,7 @@ class Header:
     spell_last: Int64s = field(default_factory=lambda: NOTHING)
     end_source: Int64s = field(default_factory=lambda: NOTHING)
     end_tick: Int64s = field(default_factory=lambda: NOTHING)
+    least_us: int = FOREVER_US  # of all times
     ran_ticks: int = 0  # how long the query has run since the last heartbeat, where one was heard
     controls: tuple[ControlStep, ...] = ()
 
@@ -52,7 +53,7 @@ class Header:
                 "spell_last": self.spell_last,
                 "end_source": self.end_source,
                 "end_tick": self.end_tick,
-                "ran_ticks": np.array([self.ran_ticks]),
+                "scalars": np.array([self.least_us, self.ran_ticks]),
                 **steps_to_arrays(self.controls),
             }
         )
@@ -63,10 +64,10 @@ class Header:
         arrays = load_arrays(data)
         names, controls = arrays.pop("names"), steps_from_arrays(arrays)
         numbers = {name: integers(values) for name, values in arrays.items()}
-        ran_ticks = int(numbers.pop("ran_ticks")[0])
+        least_us, ran_ticks = numbers.pop("scalars").tolist()
         for name in ("rise_source", "rise_tick", "rise_ts_us", "spell_source"):
             numbers[name] = undo_deltas(numbers[name])
-        return cls(names=names, ran_ticks=ran_ticks, controls=controls, **numbers)
+        return cls(names=names, least_us=least_us, ran_ticks=ran_ticks, controls=controls, **numbers)
 
 
 @kernel
@@ -101,6 +102,7 @@ class HeaderBuilder:
         """Take in events; without ticks all of them belong to the first open one."""
         if len(ts_us) == 0:
             return
+        self._parts.append(Header(least_us=int(ts_us.min())))
         if tick is None and source is None:
             last = np.array([NEVER_US])
             self._append(ONE_SOURCE, np.zeros(1, np.int64), last, np.array([ts_us.max()]))
@@ -167,6 +169,7 @@ def merge_headers(parts: Sequence[Header]) -> Header:
         spell_last=gather("spell_last"),
         end_source=gather("end_source", "names"),
         end_tick=gather("end_tick"),
+        least_us=min((part.least_us for part in parts), default=FOREVER_US),
         ran_ticks=max((part.ran_ticks for part in parts), default=0),
         controls=in_order(step for part in parts for step in part.controls),
     )

@@ -51,3 +51,12 @@ def test_one_wrong_clock_is_named_with_what_it_made_late(spark: SparkSession) ->
     assert (counted["late"], counted["behind_jump"], counted["beyond_jump"]) == (390, 390, 0)
     guarded = lc.disordered(rows, time="ts", arrival="came", max_ahead="1 hour", shards=2)
     assert guarded.reorder("1 minute").write(sinks=nowhere)["late"] == 0
+
+
+def test_seconds_as_whole_numbers_stop_the_query_unless_they_are_meant(spark: SparkSession) -> None:
+    seconds = spark.range(100).selectExpr("1700000000 + id AS ts")
+    nowhere = dict.fromkeys(("results", "late", "quarantine"), lc.Discard())
+    with pytest.raises(Exception, match="it looks like seconds: declare df"):
+        lc.disordered(seconds, time="ts", shards=1).reorder("1 minute").write(sinks=nowhere)
+    meant = lc.disordered(seconds, time="ts", earliest="1970-01-01", shards=1)
+    assert meant.reorder("1 minute").write(sinks=nowhere)["given"] == 100

@@ -51,6 +51,7 @@ class Timing:
     max_ahead_us: int | None
     earliest_us: int
     latest_us: int
+    from_1970: bool  # the user has not said since when times are sane
     merged: bool = False
 
     @property
@@ -158,7 +159,7 @@ def timing_of(
     idle_after: Duration | None,
     heartbeat: Duration | None,
     max_ahead: Duration | None,
-    span: tuple[str, str],
+    span: tuple[str | None, str],
 ) -> Timing:
     """Read the durations; `span` is the earliest and the latest time."""
     idle_us = None if idle_after is None else duration_us(idle_after, "idle_after")
@@ -166,10 +167,10 @@ def timing_of(
     if idle_us is not None and beat_us is None:
         beat_us = DEFAULT_HEARTBEAT_US
     ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
-    earliest_us, latest_us = instant_us(span[0], "earliest"), instant_us(span[1], "latest")
+    earliest_us, latest_us = instant_us(span[0] or "1970-01-01", "earliest"), instant_us(span[1], "latest")
     if earliest_us >= latest_us:
         raise InputError(must("earliest", "lie before latest", span, "swap them"))
-    return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us)
+    return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us, span[0] is None)
 
 
 LATEST, MERGED = "latest", "merged"

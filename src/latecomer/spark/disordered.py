@@ -58,7 +58,7 @@ def disordered(
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
     max_ahead: Duration | None = None,
-    earliest: str = "1970-01-01",
+    earliest: str | None = None,
     latest: str = "2200-01-01",
     shards: int | None = None,
 ) -> Events:
@@ -75,6 +75,7 @@ def disordered(
     source that is silent this long holds the others back no more.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
     max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
+    earliest: 1970 if you do not say; a query whose first bigint times look like seconds or milliseconds stops then.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
     if not isinstance(df, DataFrame):

@@ -21,7 +21,7 @@ from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, Settings
 from latecomer.controls import of_stage
-from latecomer.events import TICK, TICK_FIELD, EventBatch, Layout, concat_rows
+from latecomer.events import FOREVER_US, NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
 from latecomer.gives import Onward, Tally, View
 from latecomer.outputs import Lane, Output
 from latecomer.progress import Measure, Progress, Timeline
@@ -29,6 +29,7 @@ from latecomer.spark.frames import Frame, Kind, Received, read_frames
 from latecomer.spark.onward import NextStage, Sender
 from latecomer.spark.packed import Packer
 from latecomer.spark.state import ShardState
+from latecomer.spark.units import Units, check_units
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class HoldPlan:
     """What a shard of a stage must know.
 
     stage: its number, from zero. counters: of all stages. columns: of the rows that come from the stage before.
-    measure: how the progress of the stream is measured. senders: how many shards the stage before has. carried:
-    results keep what is carried for us. finishing: in batch, where the stream is over after its one batch. onward: the
-    stage that takes the results, if there is one.
+    measure: how the progress of the stream is measured. units: what to make sure of when its first rows come.
+    senders: how many shards the stage before has. carried: results keep what is carried for us. finishing: in batch,
+    where the stream is over after its one batch. onward: the stage that takes the results, if there is one.
     """
 
     settings: Settings
@@ -47,6 +48,7 @@ class HoldPlan:
     counters: Mapping[str, Tally]
     views: tuple[View, ...] = (View(),)
     measure: Measure = field(default_factory=Measure)
+    units: Units | None = None
     stage: int = 0
     columns: pa.Schema | None = None
     senders: int | None = None
@@ -94,7 +96,12 @@ class Shard:
         """How far the stream has come: by the headers of all tasks, or as the stage before says."""
         if came.timeline is not None:
             return before, came.timeline
-        return before.advance(came.headers, self._plan.measure)
+        after, timeline = before.advance(came.headers, self._plan.measure)
+        if self._plan.units is not None and before.largest_us == NEVER_US < after.largest_us:
+            least_us = min(header.least_us for header in came.headers)
+            first = min(int(header.spell_first.min(initial=FOREVER_US)) for header in came.headers)
+            check_units(self._plan.units, (least_us, after.largest_us), (first, after.closed_tick))
+        return after, timeline
 
     def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
         """What pack or an earlier stage has finished."""

@@ -33,6 +33,7 @@ from latecomer.spark.schema import check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
+from latecomer.spark.units import Units
 from latecomer.spark.unpack import STAGE
 from latecomer.windows import WINDOW_START
 
@@ -88,8 +89,8 @@ class Query:
         declared = self.declared
         timing, stamped = declared.timing, declared.roles.arrival is not None
         measure = Measure(timing.idle_ticks, stamped, timing.merged, self.stages[0].settings.per_source)
-        finishing = not declared.df.isStreaming
-        return hold_plans(self.stages, keys, fingerprint(self.stored), measure=measure, finishing=finishing)
+        common = {"measure": measure, "units": _units(declared), "finishing": not declared.df.isStreaming}
+        return hold_plans(self.stages, keys, fingerprint(self.stored), **common)
 
     def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
         """Exactly the columns that pack reads; heartbeats and control values join here."""
@@ -110,6 +111,13 @@ class Query:
         if control is not None:
             df = df.unionByName(control_stream(spark, control), allowMissingColumns=True)
         return df
+
+
+def _units(declared: Declared) -> Units | None:
+    """The roles whose times are whole numbers, unless the user has said that small ones are meant."""
+    roles, timing = declared.roles, declared.timing
+    time, arrival = (name if roles.types.get(name or "") == "bigint" else None for name in (roles.time, roles.arrival))
+    return Units(time, arrival, timing.tick_us) if timing.from_1970 and (time or arrival) else None
 
 
 def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: str, **common: Any) -> list[HoldPlan]:
