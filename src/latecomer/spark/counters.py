@@ -72,10 +72,14 @@ class Counters:
 
 
 def read_counters(progress: Any) -> dict[str, int] | None:
-    """The counters in one of a query's progress events; None where a batch brought none.
+    """The counters of a query's last micro-batch, or those in one of its progress events; None where there are none.
 
+    While nothing comes, Spark's progress events have no counters: the query still says what is held and how far it is.
     Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`.
     """
+    if hasattr(progress, "recentProgress"):  # a query, classic or over Connect
+        events = (read_counters(event) for event in reversed(progress.recentProgress))
+        return next((counters for counters in events if counters is not None), None)
     row = None if progress is None else progress["observedMetrics"].get(METRIC)
     if row is None:
         return None
@@ -87,7 +91,7 @@ def read_counters(progress: Any) -> dict[str, int] | None:
 
 
 def final_through(progress: Any) -> datetime | None:
-    """The time up to which the answers of a query are final, as one of its progress events says; None before any is.
+    """The time up to which the answers of a query, or of one of its progress events, are final; None before any is.
 
     Results made of events up to this time only, of whatever key, will not change any more; the largest time there is
     when all sources have ended.
