@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import latecomer as lc
 from latecomer.spark.counters import total
+from latecomer.spark.session import settings_for_start
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, lagging, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -60,3 +64,62 @@ def test_seconds_as_whole_numbers_stop_the_query_unless_they_are_meant(spark: Sp
         lc.disordered(seconds, time="ts", shards=1).reorder("1 minute").write(sinks=nowhere)
     meant = lc.disordered(seconds, time="ts", earliest="1970-01-01", shards=1)
     assert meant.reorder("1 minute").write(sinks=nowhere)["given"] == 100
+
+
+@pytest.fixture
+def tokyo(spark: SparkSession) -> Iterator[None]:
+    zone = "spark.sql.session.timeZone"
+    kept = spark.conf.get(zone)
+    spark.conf.set(zone, "Asia/Tokyo")
+    yield
+    spark.conf.set(zone, str(kept))
+
+
+def wall_clock(hours: int) -> str:
+    """The time in Tokyo in so many hours, by the wall clock."""
+    return (datetime.now(UTC) + timedelta(hours=9 + hours)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@pytest.mark.usefixtures("tokyo")
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "bigint"])
+def test_without_arrival_times_are_compared_with_the_clock_of_the_micro_batch(spark: SparkSession, kind: str) -> None:
+    rows = spark.createDataFrame([(hours, wall_clock(hours)) for hours in (-8, 0, 3, 12)], "hours int, wall string")
+    times = {"bigint": "unix_micros(CAST(wall AS TIMESTAMP))"}.get(kind, f"CAST(wall AS {kind})")
+    events = lc.disordered(rows.selectExpr("hours", f"{times} AS ts"), time="ts", max_ahead="2 hours", shards=1)
+    with settings_for_start(spark, 1, flat=True):
+        ahead = [(row["hours"], row["reason"]) for row in events.pass_through().quarantine.collect()]
+    assert sorted(ahead) == [(3, "ahead_of_arrival"), (12, "ahead_of_arrival")]
+
+
+@pytest.mark.usefixtures("tokyo")
+def test_a_repeated_micro_batch_compares_with_the_clock_of_the_first_try(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(wall_clock(0),), (wall_clock(-48),)], "wall string")
+    rows.selectExpr("CAST(wall AS TIMESTAMP_NTZ) AS ts").coalesce(1).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("ts timestamp_ntz").parquet(str(tmp_path / "in"))
+    result = lc.disordered(stream, time="ts", max_ahead="2 hours", shards=1).pass_through()
+    found: list[int] = []
+
+    def broken(rows: DataFrame, batch: int) -> None:
+        raise ValueError("a sink that fails")
+
+    def count(rows: DataFrame, batch: int) -> None:
+        found.append(rows.count())
+
+    for sink in (broken, count):
+        sinks = {"results": lc.Discard(), "late": lc.Discard(), "quarantine": sink}
+        query = result.start(checkpoint=tmp_path / "checkpoint", sinks=sinks, available_now=True)
+        if sink is broken:
+            with pytest.raises(Exception, match="a sink that fails"):
+                query.awaitTermination()
+            _set_clock_back(tmp_path / "checkpoint" / "offsets" / "0", timedelta(days=1))
+    query.awaitTermination()
+    assert found == [1]  # what Spark wrote down counts, by which the first row is a day ahead
+
+
+def _set_clock_back(offsets: Path, by: timedelta) -> None:
+    """Let Spark believe that it began a micro-batch earlier."""
+    lines = offsets.read_text().split("\n")
+    metadata = json.loads(lines[1])
+    metadata["batchTimestampMs"] -= by // timedelta(milliseconds=1)
+    offsets.write_text("\n".join([lines[0], json.dumps(metadata), *lines[2:]]))
+    (offsets.parent / f".{offsets.name}.crc").unlink(missing_ok=True)

@@ -74,7 +74,8 @@ def disordered(
     tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark; merged, a
     source that is silent this long holds the others back no more.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
-    max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
+    max_ahead: a row this far ahead of its arrival, or else of the time at which its micro-batch began (for timestamp_ntz
+    by the session's time zone), is quarantined, as are times before earliest or from latest on.
     earliest: 1970 if you do not say; a query whose first bigint times look like seconds or milliseconds stops then.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
