@@ -57,6 +57,7 @@ def _split(columns: str) -> list[str]:
         ({"time": "ts", "source": "pairs"}, "source= must be a plain value: column 'pairs'; got 'map<int,int>'"),
         ({"time": "ts", "progress": "least"}, "progress= must be 'latest' or 'merged'; got 'least'"),
         ({"time": "ts", "progress": "merged"}, "progress='merged' must come with source=; got None; name the column"),
+        ({"time": "ts", "count_sources": True}, "count_sources=True must come with source=; got None"),
         ({"time": "ts", "shards": 0}, "shards must be a whole number from 1 to 4096; got 0"),
         ({"time": "ts", "shards": 2.5}, "shards must be a whole number from 1 to 4096; got 2.5"),
     ],

@@ -10,10 +10,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import latecomer as lc
 from latecomer.spark.counters import total
 from latecomer.spark.session import settings_for_start
+from latecomer.spark.sinks import SinkLike
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, lagging, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -27,8 +29,8 @@ def test_a_source_that_lags_is_not_late_where_progress_is_merged(spark: SparkSes
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
 
     def declare(progress: str) -> lc.Events:
-        roles = {"time": "ts", "key": "key", "source": "source", "arrival": "arrival", "progress": progress}
-        return lc.disordered(stream, **roles, order="id", shards=2)
+        named = {"time": "ts", "key": "key", "source": "source", "arrival": "arrival", "order": "id"}
+        return lc.disordered(stream, progress=progress, shards=2, **named)  # type: ignore[arg-type]
 
     result, checkpoint = declare("merged").reorder(LATENCY), tmp_path / "checkpoint"
     query = result.start(tmp_path / "out", checkpoint=checkpoint, available_now=True)
@@ -106,7 +108,7 @@ def test_a_repeated_micro_batch_compares_with_the_clock_of_the_first_try(spark: 
         found.append(rows.count())
 
     for sink in (broken, count):
-        sinks = {"results": lc.Discard(), "late": lc.Discard(), "quarantine": sink}
+        sinks: dict[str, SinkLike] = {"results": lc.Discard(), "late": lc.Discard(), "quarantine": sink}
         query = result.start(checkpoint=tmp_path / "checkpoint", sinks=sinks, available_now=True)
         if sink is broken:
             with pytest.raises(Exception, match="a sink that fails"):
@@ -123,3 +125,21 @@ def _set_clock_back(offsets: Path, by: timedelta) -> None:
     metadata["batchTimestampMs"] -= by // timedelta(milliseconds=1)
     offsets.write_text("\n".join([lines[0], json.dumps(metadata), *lines[2:]]))
     (offsets.parent / f".{offsets.name}.crc").unlink(missing_ok=True)
+
+
+def test_sources_are_counted_on_request(spark: SparkSession) -> None:
+    """18 sources, each a minute behind the one before; a row in two of each comes when the mark is 20 minutes on."""
+    time = "TIMESTAMP_SECONDS(1700000000 - 60 * (id % 18) + IF(id < 18, 0, 1200))"
+    rows = spark.range(36).selectExpr("id", f"{time} AS ts", "id % 18 AS feed", "TIMESTAMP_SECONDS(id) AS came")
+    more = rows.where("id < 18").withColumn("came", F.expr("TIMESTAMP_SECONDS(99)"))
+    events = lc.disordered(rows.union(more), time="ts", source="feed", arrival="came", count_sources=True, shards=2)
+    counted = events.reorder("10 minutes").write(sinks=dict.fromkeys(("results", "late", "quarantine"), lc.Discard()))
+    sources = lc.read_sources(counted)
+    assert sources is not None
+    assert list(sources) == [str(feed) for feed in range(17, 1, -1)]
+    assert sources.hidden == 2
+    assert {name: each.behind_us for name, each in sources.items()} == {str(n): n * 60_000_000 for n in range(2, 18)}
+    assert {each.events for each in sources.values()} == {3}
+    assert sum(each.late for each in sources.values()) == counted["late"] - 2 * 1
+    with pytest.raises(lc.InputError, match="count_sources=True must find the source's column"):
+        events.select("id").pass_through()

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.gives import Tally
 from latecomer.spark.packed import counters_of, nothing_counted
+from latecomer.spark.source_counters import SOURCE_COUNTERS, Sources, sources_in
 
 METRIC = "latecomer"
 _OF_LAST = ("given", "punctuation_us")
@@ -56,8 +57,8 @@ class Counters:
 
     def _aggregate(self, name: str, tally: Tally) -> str:
         stage, _, plain = name.rpartition(".")
-        function = {Tally.LARGEST: "max", Tally.LEAST: "min"}.get(tally, "sum")
-        number, nothing = self._only_of(stage, plain), f"{nothing_counted(tally)}L"
+        function = {Tally.LARGEST: "max", Tally.LEAST: "min", Tally.TEXT: "max"}.get(tally, "sum")
+        number, nothing = self._only_of(stage, plain), "''" if tally is Tally.TEXT else f"{nothing_counted(tally)}L"
         counted = plain if number is None else f"if(stage = {number}, {plain}, {nothing})"
         return f"coalesce({function}({counted}), {nothing}) AS `{name}`"
 
@@ -77,17 +78,35 @@ def read_counters(progress: Any) -> dict[str, int] | None:
     While nothing comes, Spark's progress events have no counters: the query still says what is held and how far it is.
     Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`.
     """
+    values = _values(progress)
+    if values is None:
+        return None
+    return {name: int(value) for name, value in values.items() if name.rpartition(".")[2] not in SOURCE_COUNTERS}
+
+
+def read_sources(progress: Any) -> Sources | None:
+    """The counters of the sources that are furthest behind, and how many `hidden` others there are.
+
+    Of a query's last micro-batch, of one of its progress events, or of what `.write` gave; None where the stream was
+    declared without `count_sources=True`.
+    """
+    values = progress if isinstance(progress, Mapping) and "seen" in progress else _values(progress)
+    return None if values is None else sources_in(values)
+
+
+def _values(progress: Any) -> dict[str, Any] | None:
+    """What the last progress event that has counters says."""
     if hasattr(progress, "recentProgress"):  # a query, classic or over Connect
-        events = (read_counters(event) for event in reversed(progress.recentProgress))
-        return next((counters for counters in events if counters is not None), None)
+        events = (_values(event) for event in reversed(progress.recentProgress))
+        return next((values for values in events if values is not None), None)
     row = None if progress is None else progress["observedMetrics"].get(METRIC)
     if row is None:
         return None
-    values = row.asDict()
+    values: dict[str, Any] = row.asDict()
     if "schema" in values:
         names = [column["name"] for column in values["schema"]["fields"]]
         values = dict(zip(names, values["values"], strict=True))
-    return {name: int(value) for name, value in values.items()}
+    return values
 
 
 def final_through(progress: Any) -> datetime | None:

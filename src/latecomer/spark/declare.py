@@ -18,9 +18,10 @@ from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, Layout
-from latecomer.gives import Gives, Line
+from latecomer.gives import Gives, Line, Tally
 from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
+from latecomer.spark.source_counters import SOURCE_COUNTERS
 from latecomer.windows import SessionWindow, Window
 
 Names = str | Sequence[str]
@@ -77,6 +78,7 @@ class Declared:
     filtered: bool = False
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
+    count_sources: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ class Stage:
     user: T.StructType
     gives: Gives
     steps: tuple[Line, ...]
+    count_sources: bool = False
+
+    @property
+    def counters(self) -> dict[str, Tally]:
+        """Its strategy's own, and those of sources."""
+        return {**self.gives.counters, **(SOURCE_COUNTERS if self.count_sources else {})}
 
     @property
     def changes(self) -> bool:

@@ -54,6 +54,7 @@ def disordered(
     end: str | None = None,
     change: str | None = None,
     progress: str = LATEST,
+    count_sources: bool = False,
     tick: Duration = "100 ms",
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
@@ -71,11 +72,12 @@ def disordered(
     change: a column of +1 and -1; -1 retracts an event given before, for strategies that take retractions.
     progress: how far the stream has come: "latest", the largest time of all; "merged", that of the source furthest
     behind, without those that idle or have ended, so that a source that lags is not late.
+    count_sources: count the events of each source too, for the 16 that are furthest behind: `lc.read_sources(query)`.
     tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark; merged, a
     source that is silent this long holds the others back no more.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
-    max_ahead: a row this far ahead of its arrival, or else of the time at which its micro-batch began (for timestamp_ntz
-    by the session's time zone), is quarantined, as are times before earliest or from latest on.
+    max_ahead: a row this far ahead of its arrival, or else of the time at which its micro-batch began (timestamp_ntz: by
+    the session's time zone), is quarantined, as are times before earliest or from latest on.
     earliest: 1970 if you do not say; a query whose first bigint times look like seconds or milliseconds stops then.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
@@ -88,8 +90,13 @@ def disordered(
     if shards is not None:
         check_shards(shards)
     columns = tuple(df.columns)
-    steps, intact = progress_steps(roles, timing), frozenset(columns)
-    return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, intact, steps=steps))
+    if count_sources and source is None:
+        raise InputError(
+            must("count_sources=True", "come with source=", None, "name the column that says who sent a row")
+        )
+    carried, steps = carry(df, roles, timing), progress_steps(roles, timing)
+    declared = Declared(carried, roles, timing, shards, df.schema, columns, frozenset(columns), steps=steps)
+    return Events(replace(declared, count_sources=count_sources))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +30,7 @@ from latecomer.progress import Measure, Progress, Timeline
 from latecomer.spark.frames import Frame, Kind, Received, read_frames
 from latecomer.spark.onward import NextStage, Sender
 from latecomer.spark.packed import Packer
+from latecomer.spark.source_counters import SourceTally
 from latecomer.spark.state import ShardState
 from latecomer.spark.units import Units, check_units
 
@@ -49,6 +52,7 @@ class HoldPlan:
     views: tuple[View, ...] = (View(),)
     measure: Measure = field(default_factory=Measure)
     units: Units | None = None
+    count_sources: bool = False
     stage: int = 0
     columns: pa.Schema | None = None
     senders: int | None = None
@@ -65,6 +69,7 @@ class Shard:
         self._state = ShardState(state, plan.fingerprint)
         self._frame = None if plan.onward is None else Frame(key, key, -1, int(Kind.FINISHED), 0, None)
         self._packer = Packer(plan.stage, plan.counters, plan.views, plan.carried, self._frame)
+        self._sources = SourceTally(plan.layout.source if plan.count_sources else None)
 
     def run(self, rows: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Take in the frames of one micro-batch; gives packed rows, or frames for the next stage."""
@@ -77,18 +82,15 @@ class Shard:
         own = replace(timeline, controls=of_stage(timeline.controls, plan.stage))
         sender = self._sender(machine, timeline, own)
         batch = self._batch(came, before, counters)
-        if batch is not None and plan.stage == 0:
-            counters["behind_jump"], counters["beyond_jump"] = progress.jump.sides(batch, machine.punctuation(own))
+        self._count_events(batch, progress, machine.punctuation(own), counters)
         for output in self._outputs(machine, batch, own, counters):
-            counters["late" if output.lane is Lane.LATE else "given"] += output.given
             if sender is not None and output.lane is Lane.RESULTS:
                 yield from sender.add(output.rows, self._packer)
             else:
                 yield from self._packer.output(output)
         if not plan.finishing:
             self._state.save(progress, store)
-        counters["jump_us"] = progress.jump.us
-        yield self._packer.counts(self._count(came, machine, own, counters))
+        yield self._packer.counts(self._count(came, machine, own, counters) | self._sources.counters(progress))
         if sender is not None:
             yield from sender.close(self._packer)
 
@@ -121,11 +123,25 @@ class Shard:
     def _outputs(
         self, machine: Machine, batch: EventBatch | None, timeline: Timeline, counters: Counter[str]
     ) -> Iterator[Output]:
-        if batch is not None:
-            counters["pushed"] = len(batch)
-            yield from machine.push(batch, timeline)
-        if self._plan.finishing:
-            yield from machine.finish()
+        pushed = iter(()) if batch is None else machine.push(batch, timeline)
+        for output in chain(pushed, machine.finish() if self._plan.finishing else ()):
+            counters["late" if output.lane is Lane.LATE else "given"] += output.given
+            if output.lane is Lane.LATE:
+                self._sources.add(output.rows, late=True)
+            yield output
+
+    def _count_events(
+        self, batch: EventBatch | None, progress: Progress, punctuation_us: int, counters: Counter[str]
+    ) -> None:
+        """What is counted of events as they come: how many, on which side of the last jump, of which source."""
+        if self._plan.stage == 0:
+            counters["jump_us"] = progress.jump.us
+        if batch is None:
+            return
+        counters["pushed"] = len(batch)
+        if self._plan.stage == 0:
+            counters["behind_jump"], counters["beyond_jump"] = progress.jump.sides(batch, punctuation_us)
+            self._sources.add(batch.rows)
 
     def _batch(self, came: Received, before: Progress, counters: Counter[str]) -> EventBatch | None:
         """The events of the micro-batch; None where not even an empty blob came."""
@@ -142,7 +158,7 @@ class Shard:
         counters["stamps_back"] = moved if plan.measure.stamped else 0
         return EventBatch(rows, plan.layout)
 
-    def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, int]:
+    def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, Any]:
         first = self._plan.stage == 0
         return {
             **machine.counters(),

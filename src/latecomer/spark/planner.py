@@ -51,7 +51,7 @@ class Query:
     @property
     def counters(self) -> Counters:
         """Those of all stages."""
-        return Counters({stage.name: stage.gives.counters for stage in self.stages})
+        return Counters({stage.name: stage.counters for stage in self.stages})
 
     @property
     def lanes(self) -> Lanes:
@@ -122,7 +122,7 @@ def _units(declared: Declared) -> Units | None:
 
 def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: str, **common: Any) -> list[HoldPlan]:
     """What the shards of each stage must know, given the shards' keys; `common` is the same for all stages."""
-    counters = Counters({stage.name: stage.gives.counters for stage in stages}).packed
+    counters = Counters({stage.name: stage.counters for stage in stages}).packed
     plans = []
     for number, stage in enumerate(stages):
         further = {"columns": stage.columns, "senders": len(keys)} if number else {}
@@ -135,6 +135,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
                 counters,
                 tuple(stage.gives.all_views.values()),
                 stage=number,
+                count_sources=stage.count_sources,
                 carried=stage.gives.in_one_order,
                 onward=None if last else _next_stage(stages[number + 1], keys),
                 **further,
@@ -173,7 +174,10 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
         _check_moved(declared)
     check_columns(spark_schema(gives.columns.remove_metadata()), ours=True)
     check_counters(gives.counters)
-    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps)
+    if declared.count_sources and layout.source not in user.names:
+        advice = "keep it among the columns, or leave count_sources out"
+        raise InputError(must("count_sources=True", "find the source's column", "it was dropped or changed", advice))
+    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps, declared.count_sources)
 
 
 def further_stage(asked: Further, settings: Settings) -> Stage:
