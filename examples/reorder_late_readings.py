@@ -30,6 +30,6 @@ result = events.where("kwh >= 0").reorder("10 seconds")
 query = result.start(f"{folder}/out", checkpoint=f"{folder}/checkpoint", available_now=True)
 query.awaitTermination()
 
-for name, value in (lc.read_counters(query.lastProgress) or {}).items():
+for name, value in (lc.read_counters(query) or {}).items():
     print(f"{name:15} {value}")
 spark.read.parquet(f"{folder}/out/late").orderBy("ts").show(3, truncate=False)

@@ -40,6 +40,27 @@ def floor_before(events: Sequence[Event], tick: int, idle_ticks: int | None) -> 
     return floor
 
 
+def merged_mark_before(events: Sequence[Event], ends: Sequence[tuple[int, int]], tick: int, idle: int | None) -> int:
+    """Tick by tick the least of the latest times of the sources that speak, the largest of all where none does."""
+    mark = NEVER_US
+    for now in range(min((event.tick for event in events), default=tick), tick):
+        known = [event for event in events if event.tick <= now]
+        speaking = []
+        for source in {event.source for event in known}:
+            own = [event for event in known if event.source == source]
+            idles = idle is not None and now - max(event.tick for event in own) >= idle
+            if not idles and not has_ended(own, [at for at, ending in ends if ending == source and at <= now]):
+                speaking.append(max(event.ts_us for event in own))
+        mark = max(mark, min(speaking) if speaking else max(event.ts_us for event in known))
+    return mark
+
+
+def has_ended(own: Sequence[Event], ends: Sequence[int]) -> bool:
+    """Whether a source has ended and given no later time since."""
+    before = [event.ts_us for event in own if event.tick <= max(ends, default=FOREVER_US)]
+    return bool(ends) and max((event.ts_us for event in own), default=NEVER_US) == max(before, default=NEVER_US)
+
+
 def rises(events: Sequence[Event]) -> dict[int, list[tuple[int, int]]]:
     """Per source the (tick, ts) at which its latest time rises, tick by tick."""
     found: dict[int, list[tuple[int, int]]] = {}
@@ -53,17 +74,27 @@ def rises(events: Sequence[Event]) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def hold(events: Sequence[Event], latency_us: int, idle_ticks: int | None = None) -> tuple[list[int], list[int]]:
+def hold(
+    events: Sequence[Event],
+    latency_us: int,
+    idle_ticks: int | None = None,
+    *,
+    merged: bool = False,
+    ends: Sequence[tuple[int, int]] = (),
+) -> tuple[list[int], list[int]]:
     """Ids in the order in which a hold-until-punctuation gives them, and the ids that are too late."""
     given: list[int] = []
     late: list[int] = []
     held: list[Event] = []
+    all_ended = {event.source for event in events} <= {source for _, source in ends}
     for tick in [*sorted({event.tick for event in events}), FOREVER_US]:
-        mark = mark_before(events, tick)
-        punctuation = NEVER_US if mark == NEVER_US else mark - latency_us
-        punctuation = max(punctuation, floor_before(events, tick, idle_ticks))
-        if tick == FOREVER_US:
+        over = tick == FOREVER_US or (all_ended and all(at < tick for at, _ in ends))
+        if over:
             punctuation = FOREVER_US
+        else:
+            mark = merged_mark_before(events, ends, tick, idle_ticks) if merged else mark_before(events, tick)
+            punctuation = NEVER_US if mark == NEVER_US else mark - latency_us
+            punctuation = max(punctuation, floor_before(events, tick, idle_ticks))
         given += total_order([event for event in held if event.ts_us <= punctuation])
         held = [event for event in held if event.ts_us > punctuation]
         arriving = [event for event in events if event.tick == tick]

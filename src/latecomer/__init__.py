@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from latecomer.reorder import Reorder
     from latecomer.report.html import to_html
     from latecomer.sorter import ImpatienceSorter, Released
-    from latecomer.spark.counters import final_through, read_counters
+    from latecomer.spark.counters import final_through, read_counters, read_sources
     from latecomer.spark.disordered import Events, disordered
     from latecomer.spark.playback import playback, register_playback
     from latecomer.spark.questions import AggregateQuery, App
@@ -116,6 +116,7 @@ __all__ = [
     "profile",
     "quantile",
     "read_counters",
+    "read_sources",
     "register_playback",
     "session",
     "ship",
@@ -180,6 +181,7 @@ _HOMES = {
     "profile": "recordings",
     "quantile": "windows:Quantile",
     "read_counters": "spark.counters",
+    "read_sources": "spark.counters",
     "register_playback": "spark.playback",
     "session": "spark.session",
     "ship": "spark.shipping",

@@ -26,6 +26,7 @@ class Tally(StrEnum):
     LEVEL = "level"  # summed over shards; of micro-batches the last one counts
     LARGEST = "largest"
     LEAST = "least"
+    TEXT = "text"  # the same in all shards
 
 
 class Onward(Enum):

@@ -36,7 +36,8 @@ class Header:
     spell_last: Int64s = field(default_factory=lambda: NOTHING)
     end_source: Int64s = field(default_factory=lambda: NOTHING)
     end_tick: Int64s = field(default_factory=lambda: NOTHING)
-    now_tick: int = NEVER_US
+    least_us: int = FOREVER_US  # of all times
+    ran_ticks: int = 0  # how long the query has run since the last heartbeat, where one was heard
     controls: tuple[ControlStep, ...] = ()
 
     def to_bytes(self) -> bytes:
@@ -52,7 +53,7 @@ class Header:
                 "spell_last": self.spell_last,
                 "end_source": self.end_source,
                 "end_tick": self.end_tick,
-                "now_tick": np.array([self.now_tick]),
+                "scalars": np.array([self.least_us, self.ran_ticks]),
                 **steps_to_arrays(self.controls),
             }
         )
@@ -63,10 +64,10 @@ class Header:
         arrays = load_arrays(data)
         names, controls = arrays.pop("names"), steps_from_arrays(arrays)
         numbers = {name: integers(values) for name, values in arrays.items()}
-        now_tick = int(numbers.pop("now_tick")[0])
+        least_us, ran_ticks = numbers.pop("scalars").tolist()
         for name in ("rise_source", "rise_tick", "rise_ts_us", "spell_source"):
             numbers[name] = undo_deltas(numbers[name])
-        return cls(names=names, now_tick=now_tick, controls=controls, **numbers)
+        return cls(names=names, least_us=least_us, ran_ticks=ran_ticks, controls=controls, **numbers)
 
 
 @kernel
@@ -101,6 +102,7 @@ class HeaderBuilder:
         """Take in events; without ticks all of them belong to the first open one."""
         if len(ts_us) == 0:
             return
+        self._parts.append(Header(least_us=int(ts_us.min())))
         if tick is None and source is None:
             last = np.array([NEVER_US])
             self._append(ONE_SOURCE, np.zeros(1, np.int64), last, np.array([ts_us.max()]))
@@ -117,9 +119,9 @@ class HeaderBuilder:
         ticks = np.full(count, NEVER_US) if tick is None else tick
         self._parts.append(Header(names=names, end_source=codes, end_tick=ticks))
 
-    def hear(self, now_tick: int) -> None:
-        """Take in a heartbeat, in ticks of the wall clock."""
-        self._parts.append(Header(now_tick=now_tick))
+    def hear(self, ran_ticks: int) -> None:
+        """Take in a heartbeat: for how many ticks the query has run since the last one."""
+        self._parts.append(Header(ran_ticks=ran_ticks))
 
     def control(self, name: str, text: str) -> None:
         """Take in a control value, as JSON, in force from the first open tick on."""
@@ -167,7 +169,8 @@ def merge_headers(parts: Sequence[Header]) -> Header:
         spell_last=gather("spell_last"),
         end_source=gather("end_source", "names"),
         end_tick=gather("end_tick"),
-        now_tick=max((part.now_tick for part in parts), default=NEVER_US),
+        least_us=min((part.least_us for part in parts), default=FOREVER_US),
+        ran_ticks=max((part.ran_ticks for part in parts), default=0),
         controls=in_order(step for part in parts for step in part.controls),
     )
 

@@ -8,175 +8,106 @@ Invariants
 2. A row whose tick is already closed joins the first open one (`open_ticks`); a micro-batch closes its last tick.
 3. Marks and punctuations never go back.
 4. Where micro-batches are cut between ticks, the cuts do not change the Timeline: the silence between two
-   ticks counts as idle whether or not a batch ended in it. While nothing comes at all, heartbeats tell the time.
-5. A stream of which every source is idle is released up to its mark; one whose every source has ended, wholly.
+   ticks counts as idle whether or not a batch ended in it. While nothing comes at all, and where there are no stamps,
+   heartbeats count silence: in time for which the query has run, so that a restart or a clock that is set adds nothing.
+5. A stream of which every source is idle is released up to its largest time; one whose every source has ended, wholly.
 6. A control value is in force from the first open tick of its micro-batch on, and closes that tick.
+7. Merged, the mark is the least of the latest times of the sources that neither idle nor have ended, the largest time
+   of all where there are none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from latecomer._jit import kernel
-from latecomer.codec import deltas, dump_arrays, integers, load_arrays, undo_deltas
-from latecomer.controls import (
-    ControlStep,
-    in_force,
-    in_order,
-    numbers_at,
-    steps_from_arrays,
-    steps_to_arrays,
-    texts_at,
-)
-from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
+from latecomer.codec import dump_arrays, integers, load_arrays
+from latecomer.controls import ControlStep, in_force, in_order, steps_from_arrays, steps_to_arrays
+from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import NOTHING, ONE_SOURCE, Header, merge_headers, tidy
-from latecomer.search import lower_bound
-from latecomer.sources import SourceSteps, follow_sources
-
-_MANY = 1_000  # ticks for which it is worth to make a table of the steps
-_LONGEST_SPAN = 1 << 62
-
-
-@kernel
-def _find_steps(steps: Int64s, tick: Int64s, values: Int64s, found: Int64s) -> None:
-    """The value of the last step before each tick; the first step is before all ticks.
-
-    A table tells where to look: for as many stretches of ticks as there are steps, the first step in each.
-    """
-    first, last = steps[1], steps[-1]
-    width = (last - first) // len(steps) + 1
-    table = np.empty(len(steps) + 1, dtype=np.int64)
-    at = 1
-    for stretch in range(len(table)):
-        while at < len(steps) and (steps[at] - first) // width < stretch:
-            at += 1
-        table[stretch] = at
-    for i in range(len(tick)):
-        low = high = 1 if tick[i] <= first else len(steps)
-        if first < tick[i] <= last:
-            stretch = (tick[i] - first) // width
-            low, high = table[stretch], table[stretch + 1]
-        found[i] = values[lower_bound(steps, low, high, tick[i]) - 1]
+from latecomer.jumps import Jump
+from latecomer.sources import Known, SourceSteps, follow_sources
+from latecomer.timeline import Timeline as Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
-    """A step function of ticks: after `tick[i]` the mark is `mark_us[i]` and the floor `floor_us[i]`.
+class Measure:
+    """How the progress of a stream is measured.
 
-    The floor is a punctuation that needs no latency: set where the stream idled or ended. `controls` are the control
-    values, as they come into force. `sources` is known to strategies that ask for it (`Settings.per_source`).
+    idle_ticks: a longer silence is idle. stamped: rows say when they came; if not, a micro-batch is one tick, and
+    silence is counted in time for which the query has run. merged: the mark is that of the source furthest behind.
+    per_source: the strategy wants to know of every source by itself.
     """
 
-    tick: Int64s
-    mark_us: Int64s
-    floor_us: Int64s
-    controls: tuple[ControlStep, ...] = ()
-    sources: SourceSteps | None = None
+    idle_ticks: int | None = None
+    stamped: bool = True
+    merged: bool = False
+    per_source: bool = False
 
-    def before(self, tick: Int64s, values: Int64s) -> Int64s:
-        """Of values that hold after each tick of the timeline, those that hold before some ticks."""
-        if len(values) == 1:
-            return np.full(len(tick), values[0])
-        if len(tick) < _MANY or int(self.tick[-1]) - int(self.tick[1]) >= _LONGEST_SPAN:
-            return values[np.searchsorted(self.tick, tick, side="left") - 1]
-        found = np.empty(len(tick), dtype=np.int64)
-        _find_steps(self.tick, tick, values, found)
-        return found
-
-    def mark_before(self, tick: Int64s) -> Int64s:
-        """The high-water mark an event of each tick meets on arrival."""
-        return self.before(tick, self.mark_us)
-
-    def punctuation_before(self, tick: Int64s, latency_us: int) -> Int64s:
-        """The last punctuation before each tick, for a reorder latency."""
-        return self.before(tick, self.punctuations(latency_us))
-
-    def punctuations(self, latency_us: int | Int64s) -> Int64s:
-        """The punctuation after each tick, for a reorder latency, or one for each tick."""
-        return np.maximum(self._lagging(latency_us), self.floor_us)
-
-    def punctuation(self, latency_us: int) -> int:
-        """The punctuation after the last tick, for a reorder latency."""
-        return int(max(self._lagging(latency_us)[-1], self.floor_us[-1]))
-
-    def merge_us(self, declared: Sequence[str] = ()) -> Int64s:
-        """After each tick the least of the latest times of the sources that speak: no source is behind it.
-
-        A source that idles or has ended is left out until it speaks again. A declared one that has not spoken yet holds
-        it back; others count from their first event on. Where no source speaks it is the mark.
-        """
-        assert self.sources is not None, "the strategy must say per_source"
-        least_us = self.sources.least(self.tick, declared)
-        return np.where(least_us == FOREVER_US, self.mark_us, least_us)
-
-    def numbers(self, name: str, default: int) -> Int64s:
-        """A control value that is a number, after each tick."""
-        return numbers_at(self.controls, name, default, self.tick)
-
-    def texts_at(self, name: str, default: str, tick: Int64s) -> list[tuple[str, Bools]]:
-        """A control value that is text, and in which of some ticks it is in force."""
-        return texts_at(self.controls, name, default, tick)
-
-    def passed_on(self, passed_us: Int64s) -> Timeline:
-        """The progress of results that came up to `passed_us` after each tick, for the stage that takes them.
-
-        Where the stream idled or ended, they too will bring nothing more.
-        """
-        over = passed_us == FOREVER_US
-        mark_us = np.where(over, self.mark_us, passed_us)
-        return Timeline(self.tick, mark_us, np.minimum(passed_us, self.floor_us), self.controls)
-
-    def to_bytes(self) -> bytes:
-        """For the next stage."""
-        arrays = {"tick": deltas(self.tick), "mark_us": deltas(self.mark_us), "floor_us": deltas(self.floor_us)}
-        return dump_arrays({**arrays, **steps_to_arrays(self.controls)})
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Timeline:
-        """Read what `to_bytes` wrote."""
-        arrays = load_arrays(data)
-        controls = steps_from_arrays(arrays)
-        tick, mark_us, floor_us = (undo_deltas(integers(arrays[name])) for name in ("tick", "mark_us", "floor_us"))
-        return cls(tick, mark_us, floor_us, controls)
-
-    def _lagging(self, latency_us: int | Int64s) -> Int64s:
-        return np.where(self.mark_us == NEVER_US, NEVER_US, self.mark_us - latency_us)
+    @property
+    def longest_silence(self) -> int:
+        """What a silence must exceed to count, in ticks."""
+        return FOREVER_US if self.idle_ticks is None else self.idle_ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the stream stands; the same in every shard, kept from batch to batch."""
+    """Where the stream stands; the same in every shard, kept from batch to batch.
+
+    quiet_tick: per source the first heartbeat since which it has not spoken, by `ran_tick`, the ticks for which the
+    query has run. idle, ended: 1 or 0 per source, where sources are followed.
+    """
 
     names: pa.Array = field(default_factory=lambda: ONE_SOURCE.slice(0, 0))
     latest_us: Int64s = field(default_factory=lambda: NOTHING)
     last_tick: Int64s = field(default_factory=lambda: NOTHING)
     end_tick: Int64s = field(default_factory=lambda: NOTHING)
+    quiet_tick: Int64s = field(default_factory=lambda: NOTHING)
+    idle: Int64s = field(default_factory=lambda: NOTHING)
+    ended: Int64s = field(default_factory=lambda: NOTHING)
     closed_tick: int = NEVER_US
-    quiet_tick: int = NEVER_US  # the first heartbeat since which nothing came, by the wall clock
+    ran_tick: int = 0
     mark_us: int = NEVER_US
     floor_us: int = NEVER_US
     controls: tuple[ControlStep, ...] = ()  # those in force
-    idle: Int64s = field(default_factory=lambda: NOTHING)  # per source, where a strategy asks for sources
+    jump: Jump = field(default_factory=Jump)  # the last large one of the mark
+
+    @property
+    def largest_us(self) -> int:
+        """The largest time of all sources."""
+        return int(self.latest_us.max(initial=NEVER_US))
 
     def open_ticks(self, tick: Int64s) -> Int64s:
         """Move ticks that are closed already to the first open one."""
         return np.maximum(tick, self.closed_tick + 1)
 
-    def advance(
-        self, headers: Sequence[Header], idle_ticks: int | None = None, *, per_source: bool = False
-    ) -> tuple[Progress, Timeline]:
+    def advance(self, headers: Sequence[Header], measure: Measure | None = None) -> tuple[Progress, Timeline]:
         """Take in the headers of one micro-batch: where the stream stands now, and how it got there."""
+        measure = Measure() if measure is None else measure
         known = Header(names=self.names)
         news = self._opened(merge_headers([known, *headers]))
-        idle = FOREVER_US if idle_ticks is None else idle_ticks
-        news = tidy(news, idle)
+        news = tidy(news, measure.longest_silence)
         moved = self._moved(news)
-        return _Steps(self, moved, news, idle).follow(per_source=per_source)
+        after, timeline = _Steps(self._among(news.names), moved, news, measure).follow()
+        return replace(after, jump=self.jump.after(timeline)), timeline
+
+    def _among(self, names: pa.Array) -> Progress:
+        """The same with sources that are new: nothing is known of them."""
+        places = _places(self.names, names)
+
+        def placed(values: Int64s, nothing: int) -> Int64s:
+            found = np.full(len(names), nothing)
+            found[places] = values
+            return found
+
+        known: dict[str, Any] = {name: placed(getattr(self, name), NEVER_US) for name in _TIMES}
+        known |= {name: placed(getattr(self, name), 0) for name in _FLAGS}
+        return replace(self, names=names, **known)
 
     def _opened(self, news: Header) -> Header:
         return replace(
@@ -190,27 +121,25 @@ class Progress:
 
     def _moved(self, news: Header) -> Progress:
         """Per-source facts after the batch."""
-        places = _places(self.names, news.names)
-        size = len(news.names)
-        latest, last, end = (np.full(size, NEVER_US) for _ in range(3))
-        latest[places], last[places], end[places] = self.latest_us, self.last_tick, self.end_tick
+        known = self._among(news.names)
+        latest, last, end, quiet = (getattr(known, name).copy() for name in _TIMES)
         np.maximum.at(latest, news.rise_source, news.rise_ts_us)
         np.maximum.at(last, news.spell_source, news.spell_last)
         np.maximum.at(end, news.end_source, news.end_tick)
+        ran = self.ran_tick + news.ran_ticks
+        if news.ran_ticks:
+            quiet[quiet == NEVER_US] = ran
+        quiet[news.spell_source] = NEVER_US
         control_tick = np.array([step.tick for step in news.controls], dtype=np.int64)
         ticks = np.concatenate([news.spell_last, news.end_tick, control_tick])
-        closed = max(self.closed_tick, int(ticks.max(initial=NEVER_US)))
-        quiet = NEVER_US
-        if len(news.spell_last) == 0:
-            quiet = self.quiet_tick if self.quiet_tick > NEVER_US else news.now_tick
         return replace(
-            self,
-            names=news.names,
+            known,
             latest_us=latest,
             last_tick=last,
             end_tick=end,
-            closed_tick=closed,
             quiet_tick=quiet,
+            ran_tick=ran,
+            closed_tick=max(self.closed_tick, int(ticks.max(initial=NEVER_US))),
             controls=in_force(in_order([*self.controls, *news.controls])),
         )
 
@@ -219,12 +148,10 @@ class Progress:
         return dump_arrays(
             {
                 "names": self.names,
-                "latest_us": self.latest_us,
-                "last_tick": self.last_tick,
-                "end_tick": self.end_tick,
-                "idle": self.idle,
+                **{name: getattr(self, name) for name in (*_TIMES, *_FLAGS)},
                 **steps_to_arrays(self.controls),
-                "scalars": np.array([self.closed_tick, self.quiet_tick, self.mark_us, self.floor_us]),
+                "scalars": np.array([getattr(self, name) for name in _SCALARS]),
+                "jump": np.array(self.jump, dtype=np.int64),
             }
         )
 
@@ -233,12 +160,15 @@ class Progress:
         """Read what `to_bytes` wrote."""
         arrays = load_arrays(data)
         names, controls = arrays.pop("names"), steps_from_arrays(arrays)
-        numbers = {name: integers(values) for name, values in arrays.items()}
-        closed, quiet, mark, floor = (int(value) for value in numbers.pop("scalars"))
-        latest_us, last_tick, end_tick, idle = (
-            numbers[name] for name in ("latest_us", "last_tick", "end_tick", "idle")
-        )
-        return cls(names, latest_us, last_tick, end_tick, closed, quiet, mark, floor, controls, idle)
+        scalars = zip(_SCALARS, integers(arrays.pop("scalars")).tolist(), strict=True)
+        jump = Jump(*integers(arrays.pop("jump")).tolist())
+        numbers: dict[str, Any] = {name: integers(values) for name, values in arrays.items()}
+        return cls(names=names, controls=controls, jump=jump, **numbers, **dict(scalars))
+
+
+_TIMES = ("latest_us", "last_tick", "end_tick", "quiet_tick")
+_FLAGS = ("idle", "ended")
+_SCALARS = ("closed_tick", "ran_tick", "mark_us", "floor_us")
 
 
 def _places(old: pa.Array, new: pa.Array) -> Int64s:
@@ -249,65 +179,84 @@ def _places(old: pa.Array, new: pa.Array) -> Int64s:
 
 
 class _Steps:
-    """Turns the news of one batch into a Timeline."""
+    """Turns the news of one batch into a Timeline; `before` and `after` know the same sources."""
 
-    def __init__(self, before: Progress, after: Progress, news: Header, idle_ticks: int) -> None:
-        self._before, self._after, self._news, self._idle_ticks = before, after, news, idle_ticks
+    def __init__(self, before: Progress, after: Progress, news: Header, measure: Measure) -> None:
+        self._before, self._after, self._news, self._measure = before, after, news, measure
 
-    def follow(self, *, per_source: bool) -> tuple[Progress, Timeline]:
-        tick, mark_us = self._marks()
-        floors = self._idle_floors(tick, mark_us) + self._end_floors()
-        sources = self._sources() if per_source else None
-        controls = (*self._before.controls, *self._news.controls)
+    def follow(self) -> tuple[Progress, Timeline]:
+        largest = self._largest()
+        floors = self._idle_floors(*largest) + self._end_floors()
+        sources = self._sources() if self._measure.per_source or self._measure.merged else None
+        marks = largest if sources is None or not self._measure.merged else self._merged(largest, sources)
         also = np.array([step.tick for step in self._news.controls], dtype=np.int64)
         if sources is not None:
             also = np.append(also, sources.tick)
-        timeline = _timeline((tick, mark_us), floors, also, self._before)
-        timeline = replace(timeline, controls=controls, sources=sources)
+        timeline = _timeline(marks, floors, also, self._before)
+        controls = (*self._before.controls, *self._news.controls)
+        timeline = replace(timeline, controls=controls, sources=sources if self._measure.per_source else None)
         after = replace(self._after, mark_us=int(timeline.mark_us[-1]), floor_us=int(timeline.floor_us[-1]))
-        return (after if sources is None else replace(after, idle=sources.idle())), timeline
+        if sources is not None:
+            idle, ended = sources.last()
+            after = replace(after, idle=idle, ended=ended)
+        return after, timeline
 
     def _sources(self) -> SourceSteps:
         """What every source did."""
-        before, news = self._before, self._news
-        places, size = _places(before.names, news.names), len(news.names)
-        known = np.full((4, size), NEVER_US)
-        known[3] = 0
-        idle = before.idle if len(before.idle) == len(places) else np.zeros(len(places), dtype=np.int64)
-        known[:, places] = before.latest_us, before.last_tick, before.end_tick, idle
-        clock = self._after.closed_tick
-        quiet = clock if self._quiet_floors() else None
-        return follow_sources(tuple(known), news, self._idle_ticks, clock, quiet)
+        before = self._before
+        known = Known(before.latest_us, before.last_tick, before.idle, before.ended)
+        silence = self._measure.longest_silence if self._measure.stamped else FOREVER_US
+        return follow_sources(known, self._news, silence, self._after.closed_tick, self._quiet())
 
-    def _marks(self) -> tuple[Int64s, Int64s]:
+    def _largest(self) -> tuple[Int64s, Int64s]:
+        """The largest time so far, after each tick in which it rises."""
         news = self._news
         order = np.argsort(news.rise_tick, kind="stable")
         tick = np.concatenate([[NEVER_US], news.rise_tick[order]])
-        mark_us = np.maximum.accumulate(np.concatenate([[self._before.mark_us], news.rise_ts_us[order]]))
+        largest_us = np.maximum.accumulate(np.concatenate([[self._before.largest_us], news.rise_ts_us[order]]))
         last_of_tick = np.append(tick[1:] != tick[:-1], True)
-        return tick[last_of_tick], mark_us[last_of_tick]
+        return tick[last_of_tick], largest_us[last_of_tick]
 
-    def _idle_floors(self, tick: Int64s, mark_us: Int64s) -> list[tuple[int, int]]:
-        """Where the whole stream was silent for longer than `idle_after`, its mark is a punctuation."""
-        if self._idle_ticks == FOREVER_US:
-            return []
+    def _merged(self, largest: tuple[Int64s, Int64s], sources: SourceSteps) -> tuple[Int64s, Int64s]:
+        """The least of the latest times of the sources that speak; it never goes back."""
+        tick, largest_us = largest
+        ticks = np.union1d(tick, sources.tick)
+        least_us = sources.least(ticks)
+        all_us = largest_us[np.searchsorted(tick, ticks, side="right") - 1]
+        mark_us = np.where(least_us == FOREVER_US, all_us, least_us)
+        return ticks, np.maximum.accumulate(np.maximum(mark_us, self._before.mark_us))
+
+    def _idle_floors(self, tick: Int64s, largest_us: Int64s) -> list[tuple[int, int]]:
+        """Where the whole stream was silent for longer than `idle_after`, its largest time is a punctuation."""
+        silence = self._measure.longest_silence
+        floors = self._quiet_floors()
+        if silence == FOREVER_US or not self._measure.stamped:
+            return floors
         heard = int(self._before.last_tick.max(initial=NEVER_US))
         spells = [(heard, heard)] if heard > NEVER_US else []
         spells += zip(self._news.spell_first.tolist(), self._news.spell_last.tolist(), strict=True)
-        floors, reach = self._quiet_floors(), FOREVER_US
+        reach = FOREVER_US
         for first, last in sorted(spells):
-            if first - reach > self._idle_ticks:
-                mark = mark_us[np.searchsorted(tick, reach, side="right") - 1]
-                floors.append((reach + self._idle_ticks, int(mark)))
+            if first - reach > silence:
+                until_us = largest_us[np.searchsorted(tick, reach, side="right") - 1]
+                floors.append((reach + silence, int(until_us)))
             reach = last if reach == FOREVER_US else max(reach, last)
         return floors
 
-    def _quiet_floors(self) -> list[tuple[int, int]]:
-        """Heartbeats alone, long enough. Wall time is compared with wall time: stamps may lag far behind it."""
+    def _quiet(self) -> Int64s:
+        """The sources that were silent for longer than `idle_after` while the query ran; with stamps all or none."""
         after = self._after
-        if after.quiet_tick == NEVER_US or self._news.now_tick - after.quiet_tick <= self._idle_ticks:
+        spoke = np.flatnonzero(after.last_tick > NEVER_US)
+        since = after.quiet_tick[spoke]
+        quiet = (since > NEVER_US) & (after.ran_tick - since > self._measure.longest_silence)
+        return spoke[quiet] if quiet.all() or not self._measure.stamped else NOTHING
+
+    def _quiet_floors(self) -> list[tuple[int, int]]:
+        """Heartbeats alone, long enough."""
+        spoke = int((self._after.last_tick > NEVER_US).sum())
+        if spoke == 0 or len(self._quiet()) < spoke:
             return []
-        return [(after.closed_tick, self._before.mark_us)]
+        return [(self._after.closed_tick, self._before.largest_us)]
 
     def _end_floors(self) -> list[tuple[int, int]]:
         """After the tick in which the last source ended nothing comes any more."""

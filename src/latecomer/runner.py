@@ -27,7 +27,7 @@ from latecomer.contract import Machine, Settings
 from latecomer.events import TICK, EventBatch, Layout
 from latecomer.headers import Header, HeaderBuilder
 from latecomer.outputs import Output
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Measure, Progress, Timeline
 
 
 class Between(Enum):
@@ -60,9 +60,11 @@ class Runner:
         layout: Layout,
         *,
         idle_ticks: int | None = None,
+        merged: bool = False,
         between: Between = Between.KEEP,
     ) -> None:
         self.settings, self.layout, self._idle_ticks, self._between = settings, layout, idle_ticks, between
+        self._measure = Measure(idle_ticks, merged=merged, per_source=settings.per_source)
         self.progress = Progress()
         self.machine: Machine = settings.build(ChunkStore(), layout)
         self._dropped = 0
@@ -81,7 +83,7 @@ class Runner:
         """One micro-batch; without a header of the whole stream, its progress is that of these events."""
         header = header_of(events, self._idle_ticks) if header is None else header
         opened = _in_open_ticks(events, self.progress)
-        self.progress, timeline = self.progress.advance([header], self._idle_ticks, per_source=self.settings.per_source)
+        self.progress, timeline = self.progress.advance([header], self._measure)
         started = time.process_time()
         outputs = list(self.machine.push(opened, timeline))
         held, counters = self.machine.held, self.machine.counters()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -196,14 +197,16 @@ def run_machine(
     member: Callable[[Int64s], Int64s] | None = None,
     snapshot: bool = False,
     idle_ticks: int | None = None,
+    merged: bool = False,
 ) -> Run:
     """Run a machine over a stream cut into micro-batches at these positions.
 
     `member` picks the positions that belong to one shard; the progress is that of the whole stream all the same.
-    With `snapshot`, the machine is thrown away and restored from its snapshot after every batch.
+    With `snapshot`, the machine is thrown away and restored from its snapshot after every batch. `merged`: the mark is
+    that of the source furthest behind.
     """
     between = Between.RESTORE if snapshot else Between.KEEP
-    run, runner = Run(), Runner(settings, LAYOUT, idle_ticks=idle_ticks, between=between)
+    run, runner = Run(), Runner(settings, LAYOUT, idle_ticks=idle_ticks, merged=merged, between=between)
     after, batches = NEVER_US, np.split(np.arange(len(stream)), np.asarray(cuts, dtype=np.int64))
     for number, positions in enumerate(batches):
         mine = positions if member is None else positions[member(stream.key[positions])]
@@ -219,16 +222,23 @@ def run_machine(
     return run
 
 
+class _Measured(TypedDict):
+    """How the progress of a stream is measured."""
+
+    idle_ticks: int | None
+    merged: bool
+
+
 def check_machine(settings: Settings, *, runs: int = 12, seed: int = 0, events: int = 200) -> None:
     """Try the five invariants of a machine on random streams."""
     for number in range(seed, seed + runs):
         stream = _stream_for(settings, number, events)
         rng = np.random.default_rng([number, 1])
-        idle_ticks = 20 if rng.random() < 0.5 else None
-        whole = run_machine(settings, stream, idle_ticks=idle_ticks)
+        measured: _Measured = {"idle_ticks": 20 if rng.random() < 0.5 else None, "merged": rng.random() < 0.5}
+        whole = run_machine(settings, stream, **measured)
         for name, check in _CHECKS.items():
             try:
-                check(settings, stream, whole, rng, idle_ticks)
+                check(settings, stream, whole, rng, measured)
             except AssertionError as error:
                 raise AssertionError(f"{settings} breaks invariant '{name}' at seed {number}: {error}") from None
 
@@ -240,17 +250,16 @@ def _cuts_between_ticks(stream: Stream, rng: np.random.Generator) -> list[int]:
 
 
 def _same_for_all_shards_and_cuts(
-    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, measured: _Measured
 ) -> None:
     cuts = _cuts_between_ticks(stream, rng)
-    cut = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    cut = run_machine(settings, stream, cuts=cuts, **measured)
     _assert_equal(whole.results(), cut.results(), f"results when cut at {cuts}")
     _assert_equal(whole.late_ids(), cut.late_ids(), f"late events when cut at {cuts}")
     _assert_equal(_as_given([whole]), _as_given([cut]), f"change, pane, final or tier of results when cut at {cuts}")
     shards = int(rng.integers(2, 5))
     parts = [
-        run_machine(settings, stream, cuts=cuts, member=_member(shard, shards), idle_ticks=idle_ticks)
-        for shard in range(shards)
+        run_machine(settings, stream, cuts=cuts, member=_member(shard, shards), **measured) for shard in range(shards)
     ]
     together = consolidate(output for part in parts for batch in part.outputs for output in batch)
     _assert_equal(whole.results(), together, f"results of {shards} shards")
@@ -269,7 +278,7 @@ def _member(shard: int, shards: int) -> Callable[[Int64s], Int64s]:
 
 
 def _every_event_has_one_door(
-    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, measured: _Measured
 ) -> None:
     late = whole.late_ids()
     assert len(set(late)) == len(late), "an event is late twice"
@@ -286,15 +295,15 @@ def _every_event_has_one_door(
 
 
 def _equals_the_sorted_run(
-    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, measured: _Measured
 ) -> None:
     cuts = _cuts_between_ticks(stream, rng)
-    run = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    run = run_machine(settings, stream, cuts=cuts, **measured)
     gives = settings.gives(stream.batch(np.arange(0)).rows.schema, LAYOUT)
     if run.dropped or gives.moves_times:  # nobody knows which events were dropped; moved ones differ from the input
         return
     if gives.in_part:
-        stream, idle_ticks = _within_the_bound(settings, stream), None
+        stream = _within_the_bound(settings, stream)
         run = run_machine(settings, stream, cuts=_cuts_between_ticks(stream, rng))
     accepted = np.setdiff1d(np.arange(len(stream)), run.late_ids())
     order = np.lexsort((accepted, stream.tick[accepted], stream.source[accepted], stream.ts_us[accepted]))
@@ -316,11 +325,11 @@ def _within_the_bound(settings: Settings, stream: Stream) -> Stream:
 
 
 def _restored_goes_on_alike(
-    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, measured: _Measured
 ) -> None:
     cuts = sorted(int(place) for place in rng.integers(0, len(stream) + 1, size=rng.integers(0, 9)))
-    kept = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
-    restored = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks, snapshot=True)
+    kept = run_machine(settings, stream, cuts=cuts, **measured)
+    restored = run_machine(settings, stream, cuts=cuts, **measured, snapshot=True)
     for number, (left, right) in enumerate(zip(kept.outputs, restored.outputs, strict=True)):
         _assert_equal([_bytes(o) for o in left], [_bytes(o) for o in right], f"batch {number}, cut at {cuts}")
     _assert_equal(kept.held, restored.held, "events held")
@@ -331,10 +340,10 @@ def _bytes(output: Output) -> tuple[Lane, bytes]:
 
 
 def _holds_what_it_promises(
-    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, idle_ticks: int | None
+    settings: Settings, stream: Stream, whole: Run, rng: np.random.Generator, measured: _Measured
 ) -> None:
     cuts = _cuts_between_ticks(stream, rng)
-    run = run_machine(settings, stream, cuts=cuts, idle_ticks=idle_ticks)
+    run = run_machine(settings, stream, cuts=cuts, **measured)
     late = set(run.late_ids())
     ends = [*cuts, len(stream)]
     for end, held, timeline in zip(ends, run.held, run.timelines, strict=True):
@@ -343,7 +352,7 @@ def _holds_what_it_promises(
         assert held <= most, f"{held} events held where at most {most} are promised"
 
 
-_CHECKS: dict[str, Callable[[Settings, Stream, Run, np.random.Generator, int | None], None]] = {
+_CHECKS: dict[str, Callable[[Settings, Stream, Run, np.random.Generator, _Measured], None]] = {
     "same for all shards and cuts": _same_for_all_shards_and_cuts,
     "every event has one door": _every_event_has_one_door,
     "equals the sorted run": _equals_the_sorted_run,

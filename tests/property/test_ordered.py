@@ -290,7 +290,7 @@ def test_text_may_come_narrow_batch_after_batch() -> None:
         batch = EventBatch(pa.RecordBatch.from_pylist(rows), LAYOUT)
         builder = HeaderBuilder(None)
         builder.add(batch.ts_us, batch.tick, None)
-        progress, timeline = progress.advance([builder.build()], None)
+        progress, timeline = progress.advance([builder.build()])
         machine = Ordered(("10 us", "20 us")).build(store, LAYOUT)
         found += [row["ad"] for output in machine.push(batch, timeline) for row in output.rows.to_pylist()]
     assert found == ["1", "3"] * 2

@@ -77,8 +77,7 @@ class SimulatedQuery:
 
     def __init__(self, stages: tuple[Stage, ...], shards: int, *, finishing: bool = False) -> None:
         self._keys = tuple(range(100, 100 + shards))
-        common = {"idle_ticks": None, "stamped": True, "finishing": finishing}
-        self._plans = hold_plans(stages, self._keys, "query", **common)
+        self._plans = hold_plans(stages, self._keys, "query", finishing=finishing)
         self._pack = _pack_plan(self._keys)
         self._states = {(plan.stage, key): FakeState() for plan in self._plans for key in self._keys}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from latecomer.spark.stream_files import age_by_name
@@ -45,7 +46,14 @@ def write_in_parts(events: pa.Table, folder: Path, parts: int, first: int = 0) -
     age_by_name(folder)
 
 
-def expected(events: pa.Table) -> tuple[list[int], list[int]]:
+def lagging(events: pa.Table, source: str, lag_us: int) -> pa.Table:
+    """The same events, those of one source so much older."""
+    lags = pc.if_else(pc.equal(events["source"], source), lag_us, 0)
+    times = pc.subtract(events["ts"].cast(pa.int64()), lags).cast(events["ts"].type)
+    return events.set_column(events.schema.get_field_index("ts"), "ts", times)
+
+
+def expected(events: pa.Table, *, merged: bool = False) -> tuple[list[int], list[int]]:
     """The ids a hold of LATENCY_US gives, in order, and those that are too late."""
     columns = (
         events["ts"].cast(pa.int64()).to_pylist(),
@@ -53,4 +61,4 @@ def expected(events: pa.Table) -> tuple[list[int], list[int]]:
         [stamp // TICK_US for stamp in events["arrival"].cast(pa.int64()).to_pylist()],
         events["id"].to_pylist(),
     )
-    return naive.hold([naive.Event(*row) for row in zip(*columns, strict=True)], LATENCY_US)
+    return naive.hold([naive.Event(*row) for row in zip(*columns, strict=True)], LATENCY_US, merged=merged)

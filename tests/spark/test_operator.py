@@ -22,6 +22,7 @@ from latecomer.spark.session import FILE_MANAGER, settings_for_start
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.sinks import SinkLike
 from latecomer.spark.stored import bind, control_file, is_bound
+from latecomer.spark.stream_files import age_by_name
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 LATENCY = f"{LATENCY_US} us"
@@ -226,6 +227,20 @@ def test_an_idle_stream_is_released_by_a_heartbeat_and_an_end_by_its_row(spark: 
     counts = ended.reorder("1 s").write(sinks=dict.fromkeys(("results", "late", "quarantine"), lc.Discard()))
     assert (counts["control"], counts["seen"], counts["given"]) == (1, 1, 1)
     assert counts["punctuation_us"] == 2**62
+
+
+def test_time_between_micro_batches_is_no_silence_without_arrival(spark: SparkSession, tmp_path: Path) -> None:
+    start = 1_700_000_000_000_000
+    for number, ahead in enumerate((10, 2, 11)):  # each file is behind the mark of the one before, by less than 10 s
+        times = pa.array([start + 1_000_000 * ahead, start + 1_000_000 * (ahead + 1)], pa.timestamp("us", "UTC"))
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pq.write_table(pa.table({"ts": times}), tmp_path / "in" / f"{number}.parquet")
+    age_by_name(tmp_path / "in")
+    stream = spark.readStream.schema("ts timestamp").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    events = lc.disordered(stream, time="ts", idle_after="1 ms", tick="1 ms", heartbeat="10 ms", shards=1)
+    query = events.reorder("10 s").start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
+    query.awaitTermination()
+    assert (counters(query)["seen"], counters(query)["late"]) == (6, 0)
 
 
 def test_one_lane_alone_warns_and_settings_are_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import latecomer as lc
 from latecomer.disorder.player import read_options
 from latecomer.spark.compat import ReaderBefore42, check_here, check_spark
-from latecomer.spark.heartbeat import _HeartbeatReader
+from latecomer.spark.heartbeat import HeartbeatReader
 from latecomer.spark.playback import Playback, PlaybackReader
 from tests.spark.streams import make_events
 
@@ -72,7 +72,7 @@ def test_a_playback_that_would_go_back_is_stopped(tmp_path: Path) -> None:
 
 
 def test_heartbeats_before_4_2_never_go_back() -> None:
-    reader = ReaderBefore42(_HeartbeatReader(1_000_000))
+    reader = ReaderBefore42(HeartbeatReader(1_000_000, 100_000))
     far = {"beat": 2**40}
     reader.partitions(far, far)
     assert reader.latestOffset() == far

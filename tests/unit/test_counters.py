@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,3 +59,21 @@ def test_two_lanes_of_one_result_in_a_query_have_the_same_counters() -> None:
     one, two = progress("latecomer-1-1", seen=4), progress("latecomer-1-2", seen=4)
     both = {"observedMetrics": {**one["observedMetrics"], **two["observedMetrics"]}}
     assert (lc.read_counters(both) or {})["seen"] == 4
+
+
+@dataclass
+class Query:
+    """A query as far as its counters go."""
+
+    recentProgress: list[dict[str, Any]]
+
+
+def test_a_query_that_waits_still_says_what_it_holds_and_how_far_it_is() -> None:
+    waiting: dict[str, Any] = {"observedMetrics": {}}
+    query = Query([progress(held=5, punctuation_us=1), progress(held=3, punctuation_us=2), waiting, waiting])
+    counters = lc.read_counters(query)
+    assert counters is not None
+    assert (counters["held"], counters["punctuation_us"]) == (3, 2)
+    assert lc.final_through(query) == datetime(1970, 1, 1, microsecond=2, tzinfo=UTC)
+    assert lc.read_counters(Query([waiting])) is None
+    assert lc.final_through(Query([])) is None

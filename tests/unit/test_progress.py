@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import Header, HeaderBuilder
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Measure, Progress, Timeline
 
 
 def header(
@@ -66,46 +66,73 @@ def test_an_empty_batch_changes_nothing() -> None:
 
 
 def test_silence_makes_the_mark_a_punctuation() -> None:
-    _, timeline = Progress().advance([header([100, 200], [1, 20], idle=5)], 5)
+    _, timeline = Progress().advance([header([100, 200], [1, 20], idle=5)], Measure(5))
     assert timeline.punctuation_before(array([1, 6, 7, 20, 21]), 50).tolist() == [NEVER_US, 50, 100, 100, 150]
 
 
 def test_silence_is_that_of_all_sources_together() -> None:
-    _, timeline = Progress().advance([header([100, 200], [0, 9], ["b", "a"], idle=3)], 3)
+    _, timeline = Progress().advance([header([100, 200], [0, 9], ["b", "a"], idle=3)], Measure(3))
     assert timeline.punctuation_before(array([9]), 50).tolist() == [100]
 
 
 def test_silence_counts_alike_when_a_batch_ends_in_it() -> None:
-    progress, _ = Progress().advance([header([100], [1], idle=5)], 5)
-    _, timeline = progress.advance([header([200], [20], idle=5)], 5)
+    progress, _ = Progress().advance([header([100], [1], idle=5)], Measure(5))
+    _, timeline = progress.advance([header([200], [20], idle=5)], Measure(5))
     assert timeline.punctuation_before(array([20, 21]), 50).tolist() == [100, 150]
 
 
+def beat(ran: int, idle: int = 5) -> Header:
+    builder = HeaderBuilder(idle)
+    builder.hear(ran)
+    return builder.build()
+
+
 def test_a_heartbeat_releases_an_idle_stream() -> None:
-    progress, timeline = Progress().advance([header([100], [1], idle=5)], 5)
+    progress, timeline = Progress().advance([header([100], [1], idle=5)], Measure(5))
     assert timeline.punctuation(50) == 50
-    beat = HeaderBuilder(5)
-    for now, punctuation in ((1_000, 50), (1_005, 50), (1_006, 100)):  # the first beat begins the silence
-        beat.hear(now)
-        progress, timeline = progress.advance([beat.build()], 5)
+    for ran, punctuation in ((1_000, 50), (5, 50), (1, 100)):  # the first beat begins the silence
+        progress, timeline = progress.advance([beat(ran)], Measure(5))
         assert timeline.punctuation(50) == punctuation
     assert progress.closed_tick == 1
-    _, timeline = progress.advance([header([90, 300], [2, 2], idle=5)], 5)
+    _, timeline = progress.advance([header([90, 300], [2, 2], idle=5)], Measure(5))
     assert timeline.punctuation_before(array([2]), 50).tolist() == [100]
 
 
 def test_a_backlog_with_old_stamps_is_not_idle() -> None:
     progress = Progress()
     for tick in range(1, 20):
-        beat = HeaderBuilder(5)
-        beat.hear(1_000_000 + 100 * tick)
-        progress, timeline = progress.advance([header([100 * tick], [tick], idle=5), beat.build()], 5)
+        progress, timeline = progress.advance([header([100 * tick], [tick], idle=5), beat(100)], Measure(5))
         assert timeline.floor_us[-1] == NEVER_US
+
+
+def test_without_stamps_silence_counts_only_while_the_query_runs() -> None:
+    unstamped, progress = Measure(5, stamped=False), Progress()
+    for ts, ran in ((100, 0), (80, 1), (120, 1_000), (90, 0)):  # whatever the time between the micro-batches
+        progress, timeline = progress.advance([header([ts], None), beat(ran)], unstamped)
+        progress = Progress.from_bytes(progress.to_bytes())
+        assert timeline.floor_us[-1] == NEVER_US
+    for ran, floor in ((1, NEVER_US), (0, NEVER_US), (5, NEVER_US), (1, 120)):
+        progress, timeline = progress.advance([beat(ran)], unstamped)
+        progress = Progress.from_bytes(progress.to_bytes())
+        assert timeline.floor_us[-1] == floor
+    _, timeline = progress.advance([header([110], None), beat(3)], unstamped)
+    assert timeline.punctuation_before(array([progress.closed_tick + 1]), 50).tolist() == [120]
+
+
+def test_without_stamps_ticks_that_only_control_values_close_are_no_silence() -> None:
+    unstamped, progress = Measure(1, stamped=False), Progress()
+    progress, _ = progress.advance([header([100], None)], unstamped)
+    for _ in range(4):
+        control = HeaderBuilder(1)
+        control.control("latency_us", "5")
+        progress, timeline = progress.advance([control.build()], unstamped)
+    progress, timeline = progress.advance([header([90], None)], unstamped)
+    assert timeline.floor_us[-1] == NEVER_US
 
 
 def test_one_source_that_idles_does_not_release_the_others() -> None:
     ticks = list(range(1, 30))
-    _, timeline = Progress().advance([header([100, *range(200, 228)], ticks, ["a"] + ["b"] * 28, idle=5)], 5)
+    _, timeline = Progress().advance([header([100, *range(200, 228)], ticks, ["a"] + ["b"] * 28, idle=5)], Measure(5))
     assert timeline.floor_us[-1] == NEVER_US
 
 
@@ -125,7 +152,7 @@ def test_progress_and_headers_survive_the_journey() -> None:
     original = header([100, 50, 200], [1, 1, 2], ["a", "b", "a"], idle=5)
     again = Header.from_bytes(original.to_bytes())
     assert again.to_bytes() == original.to_bytes()
-    progress, _ = Progress().advance([again], 5)
+    progress, _ = Progress().advance([again], Measure(5))
     assert Progress.from_bytes(progress.to_bytes()).to_bytes() == progress.to_bytes()
 
 

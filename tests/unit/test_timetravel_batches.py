@@ -147,6 +147,17 @@ def test_after_the_end_rows_are_late_and_what_waits_is_repaired(trigger: str) ->
     assert found == [(-5, 1), *((start, 8 if start in (15, 20) else 2) for start in range(0, 45, 5)), (45, 1)]
 
 
+@pytest.mark.parametrize("trigger", ["lazy", "eager"])
+def test_nothing_is_held_after_the_end(trigger: str) -> None:
+    travel = Travel(TimeTravel(SUMS, "1 ms", EVERY_5, trigger))
+    first = travel.push(*regular(20, end=50))
+    assert travel.machine.held > 0
+    last = travel.push((50, 20, "a", 7), end=50)
+    assert travel.machine.held == 0
+    assert travel.finish() == []
+    assert (20, 8) in standing([*first, *last], "window_start", "sum_value")
+
+
 def test_an_idle_stream_gives_its_results_up_to_the_mark_and_is_repaired_still() -> None:
     """What comes at the mark itself is late after a silence, and on time without."""
     rows: list[Row] = [(0, 0, "a", 1), (1, 5, "a", 1), (2, 19, "a", 1)]

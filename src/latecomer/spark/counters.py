@@ -23,6 +23,7 @@ from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.gives import Tally
 from latecomer.spark.packed import counters_of, nothing_counted
+from latecomer.spark.source_counters import SOURCE_COUNTERS, Sources, sources_in
 
 if TYPE_CHECKING:
     from latecomer.spark.result import Result
@@ -64,8 +65,8 @@ class Counters:
 
     def _aggregate(self, name: str, tally: Tally) -> str:
         stage, _, plain = name.rpartition(".")
-        function = {Tally.LARGEST: "max", Tally.LEAST: "min"}.get(tally, "sum")
-        number, nothing = self._only_of(stage, plain), f"{nothing_counted(tally)}L"
+        function = {Tally.LARGEST: "max", Tally.LEAST: "min", Tally.TEXT: "max"}.get(tally, "sum")
+        number, nothing = self._only_of(stage, plain), "''" if tally is Tally.TEXT else f"{nothing_counted(tally)}L"
         counted = plain if number is None else f"if(stage = {number}, {plain}, {nothing})"
         return f"coalesce({function}({counted}), {nothing}) AS `{name}`"
 
@@ -89,13 +90,36 @@ def _unique() -> str:
 
 
 def read_counters(progress: Any, result: Result | None = None) -> dict[str, int] | None:
-    """The counters in one of a query's progress events; None where a batch brought none.
+    """The counters of a query's last micro-batch, or those in one of its progress events; None where there are none.
 
+    While nothing comes, Spark's progress events have no counters: the query still says what is held and how far it is.
     result: whose counters, where a query of Spark's has those of several (`a.results.join(b.results, ...)`).
     """
+    values = _values(progress, result)
+    if values is None:
+        return None
+    return {name: int(value) for name, value in values.items() if name.rpartition(".")[2] not in SOURCE_COUNTERS}
+
+
+def read_sources(progress: Any, result: Result | None = None) -> Sources | None:
+    """The counters of the sources that are furthest behind, and how many `hidden` others there are.
+
+    Of a query's last micro-batch, of one of its progress events, or of what `.write` gave; None where the stream was
+    declared without `count_sources=True`. result: as in `read_counters`.
+    """
+    given = isinstance(progress, Mapping) and "seen" in progress
+    values = progress if given else _values(progress, result)
+    return None if values is None else sources_in(values)
+
+
+def _values(progress: Any, result: Result | None) -> dict[str, Any] | None:
+    """What the last progress event that has counters says."""
+    if hasattr(progress, "recentProgress"):  # a query, classic or over Connect
+        events = (_values(event, result) for event in reversed(progress.recentProgress))
+        return next((values for values in events if values is not None), None)
     if progress is not None and not (isinstance(progress, Mapping) and "observedMetrics" in progress):
-        advice = "e.g. query.lastProgress"
-        raise InputError(must("counters", "be read from a progress event", type(progress).__name__, advice))
+        advice = "give a query, or one of its progress events"
+        raise InputError(must("counters", "be read from a query", type(progress).__name__, advice))
     observed = {} if progress is None else progress["observedMetrics"]
     found = {name: row for name, row in observed.items() if name.startswith(PREFIX) and row is not None}
     if result is not None and len({_result_of(name) for name in found}) > 1:
@@ -104,24 +128,24 @@ def read_counters(progress: Any, result: Result | None = None) -> dict[str, int]
     if len(results) > 1:
         advice = "say whose you want: lc.read_counters(progress, result)"
         raise InputError(must("progress event", "have the counters of one result", f"those of {len(results)}", advice))
-    return _values(next(iter(found.values()))) if found else None
+    return _as_dict(next(iter(found.values()))) if found else None
 
 
 def _result_of(metric: str) -> str:
     return metric.rpartition("-")[0]
 
 
-def _values(row: Any) -> dict[str, int]:
+def _as_dict(row: Any) -> dict[str, Any]:
     """Classic Spark gives a Row of counters; Connect a Row of two fields, `values` and `schema`."""
-    values = row.asDict()
+    values: dict[str, Any] = row.asDict()
     if "schema" in values:
         names = [column["name"] for column in values["schema"]["fields"]]
         values = dict(zip(names, values["values"], strict=True))
-    return {name: int(value) for name, value in values.items()}
+    return values
 
 
 def final_through(progress: Any, result: Result | None = None) -> datetime | None:
-    """The time up to which the answers of a query are final, as one of its progress events says; None before any is.
+    """The time up to which the answers of a query, or of one of its progress events, are final; None before any is.
 
     Results made of events up to this time only, of whatever key, will not change any more; the largest time there is
     when all sources have ended. result: whose answers, where a query of Spark's has those of several.

@@ -18,9 +18,10 @@ from latecomer.contract import Settings
 from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, Layout
-from latecomer.gives import Gives, Line
-from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP
+from latecomer.gives import Gives, Line, Tally
+from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
+from latecomer.spark.source_counters import SOURCE_COUNTERS
 from latecomer.windows import SessionWindow, Window
 
 Names = str | Sequence[str]
@@ -51,6 +52,8 @@ class Timing:
     max_ahead_us: int | None
     earliest_us: int
     latest_us: int
+    from_1970: bool  # the user has not said since when times are sane
+    merged: bool = False
 
     @property
     def idle_ticks(self) -> int | None:
@@ -75,6 +78,7 @@ class Declared:
     filtered: bool = False
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
+    count_sources: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,12 @@ class Stage:
     user: T.StructType
     gives: Gives
     steps: tuple[Line, ...]
+    count_sources: bool = False
+
+    @property
+    def counters(self) -> dict[str, Tally]:
+        """Its strategy's own, and those of sources."""
+        return {**self.gives.counters, **(SOURCE_COUNTERS if self.count_sources else {})}
 
     @property
     def changes(self) -> bool:
@@ -157,7 +167,7 @@ def timing_of(
     idle_after: Duration | None,
     heartbeat: Duration | None,
     max_ahead: Duration | None,
-    span: tuple[str, str],
+    span: tuple[str | None, str],
 ) -> Timing:
     """Read the durations; `span` is the earliest and the latest time."""
     idle_us = None if idle_after is None else duration_us(idle_after, "idle_after")
@@ -165,10 +175,32 @@ def timing_of(
     if idle_us is not None and beat_us is None:
         beat_us = DEFAULT_HEARTBEAT_US
     ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
-    earliest_us, latest_us = instant_us(span[0], "earliest"), instant_us(span[1], "latest")
+    earliest_us, latest_us = instant_us(span[0] or "1970-01-01", "earliest"), instant_us(span[1], "latest")
     if earliest_us >= latest_us:
         raise InputError(must("earliest", "lie before latest", span, "swap them"))
-    return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us)
+    return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us, span[0] is None)
+
+
+LATEST, MERGED = "latest", "merged"
+
+
+def progress_of(progress: str, source: str | None) -> bool:
+    """Whether the mark is that of the source furthest behind."""
+    if progress not in (LATEST, MERGED):
+        advice = f"{LATEST}: the largest time of all; {MERGED}: that of the source furthest behind"
+        raise InputError(must("progress=", f"be {LATEST!r} or {MERGED!r}", progress, advice))
+    if progress == MERGED and source is None:
+        advice = "name the column that says who sent a row, e.g. Kafka's partition"
+        raise InputError(must(f"progress={MERGED!r}", "come with source=", None, advice))
+    return progress == MERGED
+
+
+def progress_steps(roles: Roles, timing: Timing) -> tuple[Line, ...]:
+    """What `explain` says of the progress, where it is not as usual."""
+    if not timing.merged:
+        return ()
+    idle = "" if timing.idle_after_us is None else ", without those that idle"
+    return (Line("progress", f"merged by {roles.source}{idle}", "the slowest source leads"),)
 
 
 def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
@@ -180,9 +212,9 @@ def carry(df: DataFrame, roles: Roles, timing: Timing) -> DataFrame:
         carried[f"{ORDER}{number}"] = F.col(quoted(name))
     if roles.arrival is not None:
         carried[STAMP] = F.col(quoted(roles.arrival))
-    elif timing.idle_after_us is not None or timing.max_ahead_us is not None:
+    elif timing.max_ahead_us is not None:  # Spark keeps both in its offset log: a repeated batch sees the same
         wall = isinstance(df.schema[roles.time].dataType, T.TimestampNTZType)
-        carried[STAMP] = F.localtimestamp() if wall else F.current_timestamp()
+        carried[NOW] = F.localtimestamp() if wall else F.current_timestamp()
     if roles.end is not None:
         carried[END] = F.col(quoted(roles.end))
     if roles.change is not None:

@@ -22,7 +22,20 @@ from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
 from latecomer.gives import Line
 from latecomer.spark.align import window_end, window_start
-from latecomer.spark.declare import Declared, Names, Roles, carry, checked, names_of, quoted, timing_of, users
+from latecomer.spark.declare import (
+    LATEST,
+    Declared,
+    Names,
+    Roles,
+    carry,
+    checked,
+    names_of,
+    progress_of,
+    progress_steps,
+    quoted,
+    timing_of,
+    users,
+)
 from latecomer.spark.explain import columns_text, events_text, window_step
 from latecomer.spark.expressions import as_column, check_condition, check_names, understood
 from latecomer.spark.pack import KEEP
@@ -43,11 +56,13 @@ def disordered(
     order: Names | None = None,
     end: str | None = None,
     change: str | None = None,
+    progress: str = LATEST,
+    count_sources: bool = False,
     tick: Duration = DEFAULT_TICK,
     idle_after: Duration | None = None,
     heartbeat: Duration | None = None,
     max_ahead: Duration | None = None,
-    earliest: str = "1970-01-01",
+    earliest: str | None = None,
     latest: str = "2200-01-01",
     shards: int | None = None,
 ) -> Events:
@@ -58,9 +73,15 @@ def disordered(
     order: columns that break ties, such as Kafka's partition and offset.
     end: a boolean column; a row where it is true is no event but says that its source has ended.
     change: a column of +1 and -1; -1 retracts an event given before, for strategies that take retractions.
-    tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark.
+    progress: how far the stream has come: "latest", the largest time of all; "merged", that of the source furthest
+    behind, without those that idle or have ended, so that a source that lags is not late.
+    count_sources: count the events of each source too, for the 16 that are furthest behind: `lc.read_sources(query)`.
+    tick: the unit of arrival. idle_after: a stream that is silent this long is released up to its mark; merged, a
+    source that is silent this long holds the others back no more.
     heartbeat: how often an idle stream is looked at (default 10 seconds with idle_after, else never).
-    max_ahead: a row this far ahead of its arrival is quarantined, as are times before earliest or from latest on.
+    max_ahead: a row this far ahead of its arrival, or else of the time at which its micro-batch began (timestamp_ntz:
+    by the session's time zone), is quarantined, as are times before earliest or from latest on.
+    earliest: 1970 if you do not say; a query whose first bigint times look like seconds or milliseconds stops then.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
     if not isinstance(df, DataFrame):
@@ -68,11 +89,18 @@ def disordered(
     roles = Roles(time, names_of(key, "key"), source, arrival, names_of(order, "order"), end, change)
     roles = checked(df.schema, roles)
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
+    timing = replace(timing, merged=progress_of(progress, source))
     if shards is not None:
         check_shards(shards)
     warn_of_dropped(df, stacklevel=2)
     columns = tuple(df.columns)
-    return Events(Declared(carry(df, roles, timing), roles, timing, shards, df.schema, columns, frozenset(columns)))
+    if count_sources and source is None:
+        raise InputError(
+            must("count_sources=True", "come with source=", None, "name the column that says who sent a row")
+        )
+    carried, steps = carry(df, roles, timing), progress_steps(roles, timing)
+    declared = Declared(carried, roles, timing, shards, df.schema, columns, frozenset(columns), steps=steps)
+    return Events(replace(declared, count_sources=count_sources))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""A small streaming source that ticks with its own period, so that an idle stream still makes micro-batches.
+"""A small streaming source that beats with its own period, so that an idle stream still makes micro-batches.
 
-The offset is the number of periods since 1970: it stands in Spark's offset log, so a repeated batch hears the same
-beat. Spark's own `rate` source would make a batch every second.
+The offset is the number of periods for which the query has run, from start to start, by a clock that is never set: time
+in which the query was down, or did not ask its sources, is no silence of theirs. It stands in Spark's offset log, so a
+repeated batch hears the same beat. Spark's own `rate` source would make a batch every second, by the wall clock.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from latecomer.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerA
 from latecomer.spark.pack import BEAT
 
 FORMAT = "latecomer-heartbeat"
+MOST_AT_ONCE = 3  # periods that count between two times that Spark asks: a process that stood still asked nobody
 
 
 class Heartbeat(DataSource):
@@ -31,29 +33,30 @@ class Heartbeat(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Spark's call."""
-        return stream_reader(_HeartbeatReader(int(self.options["period_us"])))
+        return stream_reader(HeartbeatReader(int(self.options["period_us"]), int(self.options["tick_us"])))
 
 
 class _Beat(InputPartition):
-    def __init__(self, stamp_us: int) -> None:
-        self.stamp_us = stamp_us
+    def __init__(self, ran_ticks: int) -> None:
+        self.ran_ticks = ran_ticks
 
 
-class _HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, period_us: int) -> None:
-        self._period_us = period_us
-        self._last: dict[str, int] | None = None
+class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Counts the periods for which it is asked; `clock` gives nanoseconds and never goes back."""
 
-    def _now(self) -> dict[str, int]:
-        return self._last or {"beat": time.time_ns() // 1_000 // self._period_us}
+    def __init__(self, period_us: int, tick_us: int, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._period_us, self._tick_us, self._clock = period_us, tick_us, clock
+        self._counted_ns: int | None = None  # up to when time has been counted
+        self._given = 0
+        self._over = False
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Spark's call: no beats after this one, so that the query ends and other sources keep their limits."""
-        self._last = self._now()
+        self._over = True
 
     def initialOffset(self) -> dict[str, int]:
         """Spark's call."""
-        return self._now()
+        return {"beat": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark's call."""
@@ -61,17 +64,28 @@ class _HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Spark's call."""
-        return max(start, self._now(), key=lambda offset: offset["beat"])
+        self._given = max(start["beat"], self._given) + (0 if self._over else self._periods())
+        return {"beat": self._given}
+
+    def _periods(self) -> int:
+        """The whole periods since time was last counted; what has begun of the next counts later."""
+        now_ns, period_ns = self._clock(), self._period_us * 1_000
+        since_ns = now_ns if self._counted_ns is None else self._counted_ns
+        passed = (now_ns - since_ns) // period_ns
+        self._counted_ns = since_ns + passed * period_ns
+        return min(passed, MOST_AT_ONCE)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        return [_Beat(end["beat"] * self._period_us)]
+        before, after = (offset["beat"] * self._period_us // self._tick_us for offset in (start, end))
+        return [_Beat(max(0, after - before))]  # before 4.2 a run with `availableNow` does not know where it began
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
         if isinstance(partition, _Beat):
-            yield (partition.stamp_us,)
+            yield (partition.ran_ticks,)
 
 
-def heartbeat(spark: SparkSession, period_us: int) -> DataFrame:
-    """A stream of one row per beat."""
+def heartbeat(spark: SparkSession, period_us: int, tick_us: int) -> DataFrame:
+    """A stream of one row per beat: for how many ticks the query has run since the last one."""
     spark.dataSource.register(Heartbeat)
-    return spark.readStream.format(FORMAT).option("period_us", str(period_us)).load()
+    stream = spark.readStream.format(FORMAT).options(period_us=str(period_us), tick_us=str(tick_us))
+    return stream.load()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,14 +23,16 @@ from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, Settings
 from latecomer.controls import of_stage
-from latecomer.events import TICK, TICK_FIELD, EventBatch, Layout, concat_rows
+from latecomer.events import FOREVER_US, NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
 from latecomer.gives import Onward, Tally, View
 from latecomer.outputs import Lane, Output
-from latecomer.progress import Progress, Timeline
+from latecomer.progress import Measure, Progress, Timeline
 from latecomer.spark.frames import Frame, Kind, Received, read_frames
 from latecomer.spark.onward import NextStage, Sender
 from latecomer.spark.packed import Packer
+from latecomer.spark.source_counters import SourceTally
 from latecomer.spark.state import ShardState
+from latecomer.spark.units import Units, check_units
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,9 @@ class HoldPlan:
     """What a shard of a stage must know.
 
     stage: its number, from zero. counters: of all stages. columns: of the rows that come from the stage before.
-    senders: how many shards that has. carried: results keep what is carried for us. stamped: the user has an arrival
-    column. finishing: in batch, where the stream is over after its one batch. onward: the stage that takes the results,
-    if there is one.
+    measure: how the progress of the stream is measured. units: what to make sure of when its first rows come.
+    senders: how many shards the stage before has. carried: results keep what is carried for us. finishing: in batch,
+    where the stream is over after its one batch. onward: the stage that takes the results, if there is one.
     """
 
     settings: Settings
@@ -46,12 +50,13 @@ class HoldPlan:
     fingerprint: str
     counters: Mapping[str, Tally]
     views: tuple[View, ...] = (View(),)
-    idle_ticks: int | None = None
+    measure: Measure = field(default_factory=Measure)
+    units: Units | None = None
+    count_sources: bool = False
     stage: int = 0
     columns: pa.Schema | None = None
     senders: int | None = None
     carried: bool = False
-    stamped: bool = False
     finishing: bool = False
     onward: NextStage | None = None
 
@@ -64,6 +69,7 @@ class Shard:
         self._state = ShardState(state, plan.fingerprint)
         self._frame = None if plan.onward is None else Frame(key, key, -1, int(Kind.FINISHED), 0, None)
         self._packer = Packer(plan.stage, plan.counters, plan.views, plan.carried, self._frame)
+        self._sources = SourceTally(plan.layout.source if plan.count_sources else None)
 
     def run(self, rows: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Take in the frames of one micro-batch; gives packed rows, or frames for the next stage."""
@@ -75,15 +81,16 @@ class Shard:
         yield from self._finished_before(came, counters)
         own = replace(timeline, controls=of_stage(timeline.controls, plan.stage))
         sender = self._sender(machine, timeline, own)
-        for output in self._outputs(machine, came, before, own, counters):
-            counters["late" if output.lane is Lane.LATE else "given"] += output.given
+        batch = self._batch(came, before, counters)
+        self._count_events(batch, progress, machine.punctuation(own), counters)
+        for output in self._outputs(machine, batch, own, counters):
             if sender is not None and output.lane is Lane.RESULTS:
                 yield from sender.add(output.rows, self._packer)
             else:
                 yield from self._packer.output(output)
         if not plan.finishing:
             self._state.save(progress, store)
-        yield self._packer.counts(self._count(came, machine, own, counters))
+        yield self._packer.counts(self._count(came, machine, own, counters) | self._sources.counters(progress))
         if sender is not None:
             yield from sender.close(self._packer)
 
@@ -91,7 +98,12 @@ class Shard:
         """How far the stream has come: by the headers of all tasks, or as the stage before says."""
         if came.timeline is not None:
             return before, came.timeline
-        return before.advance(came.headers, self._plan.idle_ticks, per_source=self._plan.settings.per_source)
+        after, timeline = before.advance(came.headers, self._plan.measure)
+        if self._plan.units is not None and before.largest_us == NEVER_US < after.largest_us:
+            least_us = min(header.least_us for header in came.headers)
+            first = min(int(header.spell_first.min(initial=FOREVER_US)) for header in came.headers)
+            check_units(self._plan.units, (least_us, after.largest_us), (first, after.closed_tick))
+        return after, timeline
 
     def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
         """What pack or an earlier stage has finished."""
@@ -109,14 +121,27 @@ class Shard:
         return Sender(plan.onward, self._key, timeline, machine.passed(own) if in_order else None)
 
     def _outputs(
-        self, machine: Machine, came: Received, before: Progress, timeline: Timeline, counters: Counter[str]
+        self, machine: Machine, batch: EventBatch | None, timeline: Timeline, counters: Counter[str]
     ) -> Iterator[Output]:
-        batch = self._batch(came, before, counters)
-        if batch is not None:
-            counters["pushed"] = len(batch)
-            yield from machine.push(batch, timeline)
-        if self._plan.finishing:
-            yield from machine.finish()
+        pushed = iter(()) if batch is None else machine.push(batch, timeline)
+        for output in chain(pushed, machine.finish() if self._plan.finishing else ()):
+            counters["late" if output.lane is Lane.LATE else "given"] += output.given
+            if output.lane is Lane.LATE:
+                self._sources.add(output.rows, late=True)
+            yield output
+
+    def _count_events(
+        self, batch: EventBatch | None, progress: Progress, punctuation_us: int, counters: Counter[str]
+    ) -> None:
+        """What is counted of events as they come: how many, on which side of the last jump, of which source."""
+        if self._plan.stage == 0:
+            counters["jump_us"] = progress.jump.us
+        if batch is None:
+            return
+        counters["pushed"] = len(batch)
+        if self._plan.stage == 0:
+            counters["behind_jump"], counters["beyond_jump"] = progress.jump.sides(batch, punctuation_us)
+            self._sources.add(batch.rows)
 
     def _batch(self, came: Received, before: Progress, counters: Counter[str]) -> EventBatch | None:
         """The events of the micro-batch; None where not even an empty blob came."""
@@ -130,10 +155,10 @@ class Shard:
         if rows is None:
             return None
         rows, moved = _with_open_ticks(rows, before)
-        counters["stamps_back"] = moved if plan.stamped else 0
+        counters["stamps_back"] = moved if plan.measure.stamped else 0
         return EventBatch(rows, plan.layout)
 
-    def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, int]:
+    def _count(self, came: Received, machine: Machine, timeline: Timeline, counters: Counter[str]) -> dict[str, Any]:
         first = self._plan.stage == 0
         return {
             **machine.counters(),
@@ -146,7 +171,7 @@ class Shard:
             "accepted": counters["pushed"] - counters["late"] - machine.dropped,
             "given": counters["given"],
             "held": machine.held,
-            "stamps_back": counters["stamps_back"],
+            **{name: counters[name] for name in ("stamps_back", "behind_jump", "beyond_jump", "jump_us")},
             "mark_us": int(timeline.mark_us[-1]),
             "punctuation_us": machine.punctuation(timeline),
         }

@@ -26,13 +26,17 @@ from latecomer.outputs import REASON
 from latecomer.spark.frames import Frame, Kind, Splitter
 from latecomer.spark.workers import end_task
 
-SHARD, KEEP, BEAT, END, STAMP = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end", "_lc_stamp"
+SHARD, KEEP, BEAT, END = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end"
+STAMP, NOW = "_lc_stamp", "_lc_now"  # when a row came; when its micro-batch began, by Spark's offset log
 VALUE, CHANGED = "_lc_value", "_lc_changed"  # control values, as JSON; +1 or -1
 
 
 @dataclass(frozen=True)
 class PackPlan:
-    """What pack must know: where the roles stand, and what counts as absurd."""
+    """What pack must know: where the roles stand, and what counts as absurd.
+
+    now: the column that times are compared with where `max_ahead` is asked for and rows have no stamp.
+    """
 
     shard_keys: tuple[int, ...]
     time: str
@@ -50,6 +54,7 @@ class PackPlan:
     latest_us: int
     max_ahead_us: int | None
     change: str | None = None
+    now: str | None = None
 
 
 def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -119,8 +124,7 @@ class _Task:
             beats = batch.column(BEAT)
             heard = beats.is_valid().to_numpy(zero_copy_only=False)
             if heard.any():
-                latest = int(int64_view(beats.filter(pa.array(heard))).max())
-                self._header.hear(latest // self._plan.tick_us)
+                self._header.hear(int(int64_view(beats.filter(pa.array(heard))).max()))
                 batch = take_rows(batch, np.flatnonzero(~heard))
         if self._plan.controlled:
             values = batch.column(VALUE)
@@ -220,12 +224,13 @@ def _read_times(plan: PackPlan, batch: pa.RecordBatch) -> tuple[Int64s, Int64s |
     if plan.change is not None:
         change = batch.column(plan.change).cast(pa.int64()).fill_null(0).to_numpy()
         reasons[(change != 1) & (change != -1)] = _BAD_CHANGE
+    ahead_of = plan.stamp or plan.now
+    if plan.max_ahead_us is not None and ahead_of is not None:
+        reasons[ts_us - plan.max_ahead_us > _without_nulls(batch.column(ahead_of))] = _AHEAD
     stamp_us = None
     if plan.stamp is not None:
         stamps = batch.column(plan.stamp)
         stamp_us = _without_nulls(stamps)
-        if plan.max_ahead_us is not None:
-            reasons[ts_us - plan.max_ahead_us > stamp_us] = _AHEAD
         _mark_outside(plan, stamp_us, reasons, (_ABSURD_ARRIVAL, _ABSURD_ARRIVAL))
         _mark_nulls(stamps, reasons, _NULL_ARRIVAL)
     _mark_outside(plan, ts_us, reasons, (_TOO_EARLY, _TOO_FAR))

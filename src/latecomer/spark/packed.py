@@ -39,7 +39,8 @@ def counters_of(own: Mapping[str, Tally]) -> dict[str, Tally]:
         **dict.fromkeys(_FLOWS, Tally.SUM),
         "held": Tally.LEVEL,
         **own,
-        "stamps_back": Tally.SUM,
+        **dict.fromkeys(("stamps_back", "behind_jump", "beyond_jump"), Tally.SUM),
+        "jump_us": Tally.LARGEST,
         **dict.fromkeys(_PROGRESS, Tally.LARGEST),
     }
 
@@ -53,15 +54,21 @@ def check_counters(own: Mapping[str, Tally]) -> None:
             raise InputError(must("counters of a strategy", rule, name, "call it otherwise"))
 
 
-def nothing_counted(tally: Tally) -> int:
+def nothing_counted(tally: Tally) -> int | str:
     """What a counter has where nothing was counted."""
-    return {Tally.LARGEST: NEVER_US, Tally.LEAST: FOREVER_US}.get(tally, 0)
+    return "" if tally is Tally.TEXT else {Tally.LARGEST: NEVER_US, Tally.LEAST: FOREVER_US}.get(tally, 0)
 
 
 def packed_schema(counters: Mapping[str, Tally], *, framed: bool = False) -> str:
     """The columns of packed rows; `framed` where they go to a further stage."""
-    columns = ", ".join(["stage int, lane int, views bigint", *(f"{name} bigint" for name in counters)])
+    columns = ", ".join(
+        ["stage int, lane int, views bigint", *(f"{name} {_type(tally)}" for name, tally in counters.items())]
+    )
     return f"{FRAME_SCHEMA}, {columns}" if framed else f"n bigint, blob binary, {columns}"
+
+
+def _type(tally: Tally) -> str:
+    return "string" if tally is Tally.TEXT else "bigint"
 
 
 def view_bit(number: int) -> int:
@@ -99,7 +106,7 @@ class Packer:
         """Blobs of one lane."""
         return self._frame(lane, counts, blobs, bits, {})
 
-    def counts(self, counts: Mapping[str, int]) -> pd.DataFrame:
+    def counts(self, counts: Mapping[str, Any]) -> pd.DataFrame:
         """The counters of the stage."""
         return self._frame(COUNTS_LANE, [0], [None], 0, counts)
 
@@ -117,7 +124,7 @@ class Packer:
         return bits
 
     def _frame(
-        self, lane: int, counts: list[int], blobs: Sequence[bytes | None], bits: int, known: Mapping[str, int]
+        self, lane: int, counts: list[int], blobs: Sequence[bytes | None], bits: int, known: Mapping[str, Any]
     ) -> pd.DataFrame:
         columns: dict[str, Any] = {} if self.frame is None else self.frame._asdict()
         columns |= {"n": counts, "blob": blobs, "stage": self.stage, "lane": int(lane), "views": bits}

@@ -16,23 +16,25 @@ from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
 from latecomer.gives import Onward
 from latecomer.outputs import REVISION_COLUMNS
+from latecomer.progress import Measure
 from latecomer.spark.compat import arrow_schema, prepare_batch
 from latecomer.spark.control import control_stream
 from latecomer.spark.counters import Counters
-from latecomer.spark.declare import Declared, Further, Stage, quoted
+from latecomer.spark.declare import LATEST, MERGED, Declared, Further, Stage, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
 from latecomer.spark.hold import HoldPlan
 from latecomer.spark.lanes import Lanes
 from latecomer.spark.onward import NextStage
-from latecomer.spark.pack import CHANGED, END, KEEP, SHARD, STAMP, PackPlan, packer
+from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.packed import check_counters, packed_schema
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import Stored, fingerprint
+from latecomer.spark.units import Units
 from latecomer.spark.unpack import STAGE
 from latecomer.windows import WINDOW_COLUMNS, Window
 
@@ -50,7 +52,7 @@ class Query:
     @property
     def counters(self) -> Counters:
         """Those of all stages."""
-        return Counters({stage.name: stage.gives.counters for stage in self.stages})
+        return Counters({stage.name: stage.counters for stage in self.stages})
 
     @property
     def lanes(self) -> Lanes:
@@ -86,11 +88,9 @@ class Query:
 
     def _holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
         declared = self.declared
-        common = {
-            "idle_ticks": declared.timing.idle_ticks,
-            "stamped": declared.roles.arrival is not None,
-            "finishing": not declared.df.isStreaming,
-        }
+        timing, stamped = declared.timing, declared.roles.arrival is not None
+        measure = Measure(timing.idle_ticks, stamped, timing.merged, self.stages[0].settings.per_source)
+        common = {"measure": measure, "units": _units(declared), "finishing": not declared.df.isStreaming}
         return hold_plans(self.stages, keys, fingerprint(self.stored), **common)
 
     def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
@@ -99,22 +99,31 @@ class Query:
         needed += [END] if plan.ending else []
         needed += [KEEP] if plan.filtering else []
         needed += [CHANGED] if plan.change is not None else []
-        needed += [plan.stamp] if plan.stamp is not None and plan.stamp not in needed else []
+        needed += [name for name in (plan.stamp, plan.now) if name is not None and name not in needed]
         declared, first = self.declared, self.stages[0]
         together = first.gives.by_key and not declared.roles.key
         hashed = F.lit(0) if together else F.col(SHARD)
         shard = F.pmod(hashed, F.lit(self.shards)).cast("int").alias(SHARD)
         df, spark = declared.df.select(*[quoted(name) for name in needed], shard), declared.df.sparkSession
         if plan.beating and declared.timing.heartbeat_us is not None:
-            df = df.unionByName(heartbeat_stream(spark, declared.timing.heartbeat_us), allowMissingColumns=True)
+            df = df.unionByName(
+                heartbeat_stream(spark, declared.timing.heartbeat_us, plan.tick_us), allowMissingColumns=True
+            )
         if control is not None:
             df = df.unionByName(control_stream(spark, control), allowMissingColumns=True)
         return df
 
 
+def _units(declared: Declared) -> Units | None:
+    """The roles whose times are whole numbers, unless the user has said that small ones are meant."""
+    roles, timing = declared.roles, declared.timing
+    time, arrival = (name if roles.types.get(name or "") == "bigint" else None for name in (roles.time, roles.arrival))
+    return Units(time, arrival, timing.tick_us) if timing.from_1970 and (time or arrival) else None
+
+
 def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: str, **common: Any) -> list[HoldPlan]:
     """What the shards of each stage must know, given the shards' keys; `common` is the same for all stages."""
-    counters = Counters({stage.name: stage.gives.counters for stage in stages}).packed
+    counters = Counters({stage.name: stage.counters for stage in stages}).packed
     plans = []
     for number, stage in enumerate(stages):
         further = {"columns": stage.columns, "senders": len(keys)} if number else {}
@@ -127,6 +136,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
                 counters,
                 tuple(stage.gives.all_views.values()),
                 stage=number,
+                count_sources=stage.count_sources,
                 carried=stage.gives.in_one_order,
                 onward=None if last else _next_stage(stages[number + 1], keys),
                 **further,
@@ -177,7 +187,10 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
         _check_moved(declared)
     check_columns(spark_schema(gives.columns.remove_metadata()), ours=True)
     check_counters(gives.counters)
-    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps)
+    if declared.count_sources and layout.source not in user.names:
+        advice = "keep it among the columns, or leave count_sources out"
+        raise InputError(must("count_sources=True", "find the source's column", "it was dropped or changed", advice))
+    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps, declared.count_sources)
 
 
 def further_stage(asked: Further, settings: Settings) -> Stage:
@@ -269,9 +282,7 @@ def _carried(declared: Declared, layout: Layout) -> tuple[str, ...]:
 
 def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
     timing, roles, names = declared.timing, declared.roles, declared.columns
-    stamp = None
-    if STAMP in declared.df.columns:
-        stamp = STAMP if roles.arrival is None else _place(declared, roles.arrival, STAMP)
+    stamp = None if roles.arrival is None else _place(declared, roles.arrival, STAMP)
     return PackPlan(
         shard_keys=shard_keys(declared.df.sparkSession, shards),
         time=stage.layout.time,
@@ -289,6 +300,7 @@ def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
         latest_us=timing.latest_us,
         max_ahead_us=timing.max_ahead_us,
         change=None if roles.change is None else CHANGED,
+        now=NOW if NOW in declared.df.columns else None,
     )
 
 
@@ -325,6 +337,7 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "change": roles.change,
         "types": roles.types,
         "places": [layout.time, layout.source, *layout.order],
+        "progress": MERGED if timing.merged else LATEST,
         "tick_us": timing.tick_us,
         "heartbeat_us": timing.heartbeat_us,
         "idle_after_us": timing.idle_after_us,

@@ -25,6 +25,7 @@ from latecomer.spark.compat import available_now_settings, await_sources
 from latecomer.spark.counters import Counters, metric_name
 from latecomer.spark.explain import Measured, measured, result_text
 from latecomer.spark.failures import in_one_sentence
+from latecomer.spark.jump_watch import JUMP_COUNTERS, JumpWatch
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
 from latecomer.spark.planner import Query
@@ -138,7 +139,7 @@ class Result:
         packed = self._query.packed(control if self._query.controlled else None)
         packed = self._counters.observed(packed, self.metric)
         spool = control.rsplit("/", 1)[0] + "/latecomer-packed"
-        write = _without_result(_batch_writer(self._lanes, targets, self._counters, (), spool))
+        write = _without_result(_batch_writer(self._lanes, targets, self._counters, self._watch(), (), spool))
         writer = packed.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
@@ -169,7 +170,8 @@ class Result:
         check_workers(self._spark)
         settings = settings_for_start(self._spark, self._query.shards, flat=self._flat(), tune=tune)
         with settings, in_one_sentence():
-            return _batch_writer(self._lanes, targets, self._counters, counts)(self._query.packed(), 0)
+            write = _batch_writer(self._lanes, targets, self._counters, self._watch(), counts)
+            return write(self._query.packed(), 0)
 
     def explain(self, counters: Measured = None) -> None:
         """Print where the sort stands and what the steps before it save.
@@ -186,6 +188,9 @@ class Result:
 
         def __getattr__(self, name: str) -> Any:
             raise result_refusal(name)
+
+    def _watch(self) -> JumpWatch:
+        return JumpWatch(guarded=self._query.pack.max_ahead_us is not None)
 
     def _flat(self) -> bool:
         """Whether no value of the user's can be large; what we say of each result is short."""
@@ -213,7 +218,12 @@ Targets = dict[str, Callable[[DataFrame, int], object]]
 
 
 def _batch_writer(
-    lanes: Lanes, targets: Targets, counters: Counters, names: tuple[str, ...], spool: str | None = None
+    lanes: Lanes,
+    targets: Targets,
+    counters: Counters,
+    watch: JumpWatch,
+    names: tuple[str, ...],
+    spool: str | None = None,
 ) -> Writer:
     """The function that `foreachBatch` runs; it gives the counters named.
 
@@ -226,13 +236,15 @@ def _batch_writer(
     def write_batch(packed: DataFrame, batch: int) -> dict[str, int]:
         packed, kept = _kept(packed, spool, said)
         try:
-            counted = [*counters.columns(names), *map(rows_in, LANES)]
+            asked = tuple(dict.fromkeys([*names, *JUMP_COUNTERS]))
+            counted = [*counters.columns(asked), *map(rows_in, LANES)]
             counts = _write_results(packed, batch, lanes, targets[RESULTS], counted)
             rows = {lane: counts.pop(f"rows in {lane}") for lane in LANES}
             for name in lanes.names:
                 if name != RESULTS and name in targets and (rows[lane_of(name)] or batch == 0):
                     targets[name](lanes.rows(packed, name), batch)
-            return counts
+            watch.look(counts)
+            return {name: counts[name] for name in names}
         finally:
             if kept:
                 packed.unpersist()

@@ -82,6 +82,8 @@ class TimeTraveller(Machine):
         on_time = batch.filter(~behind & ~too_late).sorted()
         live, _ = self._live.push(on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
         yield from self._run(Arrived(on_time, batch.filter(behind).sorted(), live), timeline, ending=False)
+        if timeline.punctuation(1) == FOREVER_US:  # all sources have ended: nothing can be repaired any more
+            yield from self.finish()
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:

@@ -83,6 +83,8 @@ class TimeTravel(Settings):
         return TimeTraveller(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        if timeline.punctuation(1) == FOREVER_US:
+            return 0
         oldest_us = int(timeline.mark_us[-1]) - self.retention_us
         return int((accepted_ts_us >= oldest_us).sum())
 
