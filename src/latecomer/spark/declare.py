@@ -62,7 +62,8 @@ class Timing:
 class Declared:
     """A declared stream and the order-insensitive steps taken so far.
 
-    `intact`: columns that still are what they were when the stream was declared.
+    `intact`: columns that still are what they were when the stream was declared. `exact`: the steps as they were
+    written, to tell whether they have changed.
     """
 
     df: DataFrame
@@ -75,6 +76,7 @@ class Declared:
     filtered: bool = False
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
