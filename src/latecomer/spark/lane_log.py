@@ -28,6 +28,7 @@ from latecomer.spark.records import Record, Records, files_in, records_at, whole
 
 BATCH, LOG = "batch", "_latecomer"
 _RUN = r"(run-\d+-[0-9a-f]+)"
+_OF_A_RUN = ("run", "owner", "columns", "format")
 _IN_ONE_FOLDER = 1_000  # records of batches
 
 
@@ -78,8 +79,12 @@ class LaneLog:
 
     def runs(self, spark: SparkSession) -> dict[str, Record]:
         """What was written down of each run, the earliest first."""
-        found = {str(record.get("run")): record for record in self._part("runs").read(spark)}
-        return dict(sorted(found.items()))
+        found = self._part("runs").read(spark)
+        for record in found:
+            if not all(isinstance(record.get(name), str) for name in _OF_A_RUN):
+                advice = "put back what was there, or write to another folder (nothing was changed)"
+                raise StateError(must(f"records in {self.records.folder}", "be what latecomer wrote", record, advice))
+        return {record["run"]: record for record in sorted(found, key=lambda record: str(record["run"]))}
 
     def latest(self, spark: SparkSession) -> str | None:
         """The run that has claimed the folder last."""
@@ -96,7 +101,7 @@ class LaneLog:
     def check_owner(self, spark: SparkSession, owner: str) -> None:
         """Refuse a folder with files that the query of another checkpoint has written, or nobody we know."""
         runs = self.runs(spark)
-        if runs and list(runs.values())[-1].get("owner") == owner:
+        if runs and list(runs.values())[-1]["owner"] == owner:
             return
         if files_in(spark, self.folder):
             advice = "choose another folder, empty this one, or go on with the checkpoint that filled it"

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -106,15 +106,15 @@ def _claimed(
 
 
 def _going_on(spark: SparkSession, lanes: dict[str, LaneWriter], asked: Start) -> dict[str, LaneWriter]:
-    """The same lanes, with what lies beyond the checkpoint set aside."""
-    through = last_planned(spark, asked.checkpoint)
-    files = _files(asked.targets)
-    return {
+    """The same lanes, with what lies beyond the checkpoint set aside; one run may have left files in any of them."""
+    through, files = last_planned(spark, asked.checkpoint), _files(asked.targets)
+    found = {
         name: lane.set_aside(spark, LaneLog.of(spark, files[name].path), through)
-        if isinstance(lane, FileLane)
-        else lane
         for name, lane in lanes.items()
+        if isinstance(lane, FileLane)
     }
+    again = max((lane.again for lane in found.values()), default=through)
+    return {**lanes, **{name: replace(lane, again=again) for name, lane in found.items()}}
 
 
 @dataclass(frozen=True)

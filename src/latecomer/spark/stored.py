@@ -66,7 +66,7 @@ class Checkpoint:
             known = _with_controls(known, values)
         if from_here_on:
             known = {**known, INPUT: current.get(INPUT)}
-        for name in sorted({*current, *known}, key=lambda name: (name == INPUT, name)):  # first what may never change
+        for name in sorted(dict.fromkeys([*stored, *known]), key=INPUT.__eq__):  # first what may never change
             if known.get(name) != current.get(name):
                 raise _refusal(self.path, _difference(name, known.get(name), current.get(name)), current)
         return from_here_on and self.settings.get(INPUT) != current.get(INPUT)
