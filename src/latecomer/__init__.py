@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters, read_sources
     from latecomer.spark.disordered import Events, disordered
+    from latecomer.spark.lane_files import read
     from latecomer.spark.playback import playback, register_playback
     from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
@@ -115,6 +116,7 @@ __all__ = [
     "preset",
     "profile",
     "quantile",
+    "read",
     "read_counters",
     "read_sources",
     "register_playback",
@@ -180,6 +182,7 @@ _HOMES = {
     "preset": "recordings",
     "profile": "recordings",
     "quantile": "windows:Quantile",
+    "read": "spark.lane_files",
     "read_counters": "spark.counters",
     "read_sources": "spark.counters",
     "register_playback": "spark.playback",

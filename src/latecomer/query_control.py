@@ -130,11 +130,12 @@ def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
     folder = f"{checkpoint}/{SETTINGS}"
     try:
         system, place = _opened(folder)
-        files = [each.path for each in system.get_file_info(fs.FileSelector(place)) if each.size]
-        text = next(_read(path, system) for path in sorted(files) if os.path.basename(path).startswith("part-"))
-        stages: dict[str, dict[str, Any]] = json.loads(text)["stages"]
+        found = system.get_file_info(fs.FileSelector(place, recursive=True))
+        shown = [each.path for each in found if each.is_file and os.path.basename(each.path)[0] not in "._"]
+        records = [json.loads(_read(path, system)) for path in shown]
+        stages: dict[str, dict[str, Any]] = max(records, key=lambda record: record["number"])["stages"]
         return dict(sorted(stages.items(), key=lambda stage: stage[1]["number"]))
-    except (OSError, pa.ArrowException, StopIteration, ValueError, KeyError):
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError):
         advice = "give the folder that .start(checkpoint=...) was given, on a file system that pyarrow knows"
         raise StateError(must("checkpoint", "be that of a query of this version", checkpoint, advice)) from None
 

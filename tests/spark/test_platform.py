@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -163,3 +167,17 @@ def test_workers_that_cannot_run_it_are_found_before_the_query_starts(
     with pytest.raises(lc.LatecomerError, match=message):
         result.start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_killed_python_worker_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    killed = str(tmp_path / "killed")
+
+    def once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not os.path.exists(killed):
+            Path(killed).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    df = spark.range(100).selectExpr("id AS ts").mapInArrow(once, "ts bigint")
+    counters = lc.disordered(df, time="ts", shards=2).pass_through().write(tmp_path / "out")
+    assert (counters["seen"], Path(killed).exists()) == (100, True)

@@ -51,7 +51,7 @@ def counted(query: StreamingQuery) -> dict[str, int]:
 
 def files(folder: Path, batch: int) -> list[list[int]]:
     """The ids in each file of a micro-batch."""
-    return [pq.read_table(part)["id"].to_pylist() for part in folder.glob(f"batch={batch}/part-*.parquet")]
+    return [pq.read_table(part)["id"].to_pylist() for part in folder.glob(f"batch={batch}/*/part-*.parquet")]
 
 
 def keys(events: pa.Table) -> dict[int, Row]:

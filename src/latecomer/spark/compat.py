@@ -59,9 +59,14 @@ def check_spark(version: str, what: str) -> None:
         )
 
 
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is a client of Spark Connect, whose server may be on another machine."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def check_connect(spark: SparkSession) -> None:
     """Refuse Spark Connect where it has no state in Python: before 4.1, unless the platform has brought it earlier."""
-    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not is_connect(spark):
         return
     from pyspark.sql.connect.group import GroupedData
 

@@ -65,7 +65,8 @@ class Timing:
 class Declared:
     """A declared stream and the order-insensitive steps taken so far.
 
-    `intact`: columns that still are what they were when the stream was declared.
+    `intact`: columns that still are what they were when the stream was declared. `exact`: the steps as they were
+    written, to tell whether they have changed.
     """
 
     df: DataFrame
@@ -79,6 +80,7 @@ class Declared:
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
     count_sources: bool = False
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def _in_order(spark: SparkSession, folder: Path) -> bool:
     """Whether, per shard, each result's time is at or after the one before."""
     last: dict[int, int] = {}
     for path in sorted((folder / "out" / "results").glob("batch=*"), key=lambda p: int(p.name.split("=")[1])):
-        for shard, part in enumerate(sorted(path.glob("part-*.parquet"))):
+        for shard, part in enumerate(sorted(path.rglob("part-*.parquet"))):
             ts_us = pq.read_table(part, columns=["ts"])["ts"].cast(pa.int64()).to_numpy()
             if len(ts_us) and (np.any(np.diff(ts_us) < 0) or ts_us[0] < last.get(shard, ts_us[0])):
                 return False

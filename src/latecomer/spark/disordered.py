@@ -144,7 +144,8 @@ class Events(Strategies):
         names = users(selected)
         check_names([name for name in selected.columns if name not in (*names, *df.columns)], "select")
         step = Line("select", ", ".join(names), f"{len(names)} of {columns_text(len(self._declared.columns))}")
-        return self._after(step, df=selected, intact=intact, columns=names)
+        exact = f"select {', '.join(map(_exact, columns))}"
+        return self._after(step, exact=exact, df=selected, intact=intact, columns=names)
 
     def with_columns(self, **columns: str | Column) -> Events:
         """Add or replace columns, given as SQL text or Column."""
@@ -218,8 +219,9 @@ class Events(Strategies):
         advice = f"e.g. {name!r} as text, or F.col({name!r})"
         return AttributeError(must("columns of events", "be named in the steps", f"events.{name}", advice))
 
-    def _after(self, step: Line, **changes: Any) -> Events:
-        return Events(replace(self._declared, steps=(*self._declared.steps, step), **changes))
+    def _after(self, step: Line, exact: str | None = None, **changes: Any) -> Events:
+        known, text = self._declared, exact or f"{step.word} {step.text}"
+        return Events(replace(known, steps=(*known.steps, step), exact=(*known.exact, text), **changes))
 
     def _aligned(self, window: Window, word: str) -> Events:
         """Add the start and the end of the window, from the time the stream was declared with."""
@@ -275,3 +277,8 @@ class Events(Strategies):
     def _shown(self, column: str | Column) -> str:
         """Text for people: as it was written, or as Spark names it."""
         return column if isinstance(column, str) else self._declared.df.select(column).columns[0]
+
+
+def _exact(column: str | Column) -> str:
+    """A column as it was written, an alias and what it stands for included."""
+    return column if isinstance(column, str) else str(column).removeprefix("Column<'").removesuffix("'>")

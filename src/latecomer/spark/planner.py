@@ -33,7 +33,7 @@ from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
-from latecomer.spark.stored import Stored, fingerprint
+from latecomer.spark.stored import INPUT, Stored, fingerprint
 from latecomer.spark.units import Units
 from latecomer.spark.unpack import STAGE
 from latecomer.windows import WINDOW_COLUMNS, Window
@@ -341,6 +341,12 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "tick_us": timing.tick_us,
         "heartbeat_us": timing.heartbeat_us,
         "idle_after_us": timing.idle_after_us,
+        INPUT: {
+            "steps": list(declared.exact),
+            "max_ahead_us": timing.max_ahead_us,
+            "earliest_us": timing.earliest_us,
+            "latest_us": timing.latest_us,
+        },
         "stages": {
             stage.name: {"number": number, "key": list(stage.layout.key), **stage.settings.describe()}
             for number, stage in enumerate(stages)

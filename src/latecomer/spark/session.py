@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
@@ -21,6 +20,8 @@ from latecomer.errors import InputError, LatecomerError, LatecomerWarning, must
 from latecomer.spark.compat import AVAILABLE_NOW, plain_file_manager
 from latecomer.spark.frames import ARROW_ROWS
 from latecomer.spark.playback import register_playback
+from latecomer.spark.session_folder import LOG, new_folder
+from latecomer.spark.shared_settings import hold, let_go
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -30,6 +31,7 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 ARROW_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
+TRIES = 4  # of a task, as on a cluster: a local session of Spark's own gives up with the first
 _LONGEST_FOLDER = 60  # bytes: a socket's whole name may have 104, of which Spark needs 42
 
 _LOG: Path | None = None
@@ -51,13 +53,14 @@ def session(
 ) -> SparkSession:
     """The running Spark session, or a new local one with the right settings.
 
+    A task is tried four times, so a Python worker that is killed stops no query.
     With `sockets`, Python workers are reached without TCP: 40 ms less a micro-batch, but the JVM never forgets their
     names, 200 bytes a task. Not for months of many batches a second.
     """
     with contextlib.suppress(PySparkRuntimeError):  # there is none yet
         return SparkSession.active()
     cores = cores or os.cpu_count() or 1
-    builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
+    builder = SparkSession.builder.appName(app).master(f"local[{cores},{TRIES}]")
     for name, value in _start_settings(cores, memory, sockets=sockets).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -75,7 +78,7 @@ def log_file() -> Path:
     """Where the JVM that `session` starts writes its log."""
     global _LOG
     if _LOG is None:
-        _LOG = Path(tempfile.mkdtemp(prefix="latecomer-")) / "spark.log"
+        _LOG = new_folder() / LOG
     return _LOG
 
 
@@ -90,6 +93,7 @@ def _start_settings(cores: int, memory: str, *, sockets: bool) -> dict[str, str]
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(log_file().with_name("warehouse")),
+        "spark.local.dir": str(log_file().with_name("local")),
         **(_socket_settings(str(log_file().parent)) if sockets else {}),
         **operator_settings(cores),
     }
@@ -128,18 +132,33 @@ def small_rows(spark: SparkSession) -> contextlib.AbstractContextManager[object]
 
 @contextlib.contextmanager
 def settings_for_start(
-    spark: SparkSession, shards: int, *, flat: bool, local: bool = False, tune: bool = True
-) -> Iterator[None]:
+    spark: SparkSession,
+    shards: int,
+    *,
+    flat: bool,
+    local: bool = False,
+    tune: bool = True,
+    more: Mapping[str, str] | None = None,
+) -> Iterator[list[str]]:
     """Set what the operator wants while a query starts (Spark copies it then), and put everything back.
 
-    Where the platform refuses a setting, the query starts without it, and a warning says what that costs. `local`: the
-    checkpoint is on a disk of this machine. `tune`: without it no setting is touched.
+    Where the platform refuses a setting, the query starts without it, and a warning says what that costs; gives those.
+    `local`: the checkpoint is on a disk of this machine. `tune`: without it no setting is touched. `more`: others.
     """
-    wanted = _wanted_at_start(spark, shards, flat=flat, local=local) if tune else {}
+    wanted = {**_wanted_at_start(spark, shards, flat=flat, local=local), **(more or {})} if tune else {}
     with changed_settings(spark, wanted) as refused:
         check_provider(spark)
         warn_of_refused(refused, wanted)
-        yield
+        yield refused
+
+
+def check_provider_at_start(spark: SparkSession, *, tune: bool) -> None:
+    """Find out whether a query can have its state in RocksDB, before anything is written."""
+    if tune and "RocksDB" not in (_value(spark, PROVIDER) or ""):
+        with changed_settings(spark, {PROVIDER: ROCKSDB}):
+            check_provider(spark)
+    else:
+        check_provider(spark)
 
 
 def _wanted_at_start(spark: SparkSession, shards: int, *, flat: bool, local: bool) -> dict[str, str]:
@@ -162,37 +181,18 @@ def _wanted_at_start(spark: SparkSession, shards: int, *, flat: bool, local: boo
 def changed_settings(spark: SparkSession, wanted: dict[str, str]) -> Iterator[list[str]]:
     """Other settings for a while; gives the names of those that may not be read or changed here.
 
-    Platforms have errors of their own for that. What cannot be put back is told, and stops nothing.
+    Threads that want other values wait for each other. What cannot be put back is told, and stops nothing.
     """
-    before, refused = dict[str, str | None](), list[str]()
+    refused = hold(spark, wanted)
     try:
-        for name, value in wanted.items():
-            try:
-                old = spark.conf.get(name, None)
-                if old != value:
-                    spark.conf.set(name, value)
-                    before[name] = old
-            except Exception:
-                refused.append(name)
         yield refused
     finally:
-        left = [name for name, old in before.items() if not _put_back(spark, name, old)]
+        left = let_go([name for name in wanted if name not in refused])
         if left:
             text = (
                 f"this session does not let us put back {', '.join(left)}: set them again where other queries need it"
             )
             warnings.warn(text, LatecomerWarning, stacklevel=4)
-
-
-def _put_back(spark: SparkSession, name: str, old: str | None) -> bool:
-    try:
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
-    except Exception:  # platforms have errors of their own for this
-        return False
-    return True
 
 
 def _value(spark: SparkSession, name: str) -> str | None:

@@ -11,12 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from latecomer.errors import InputError, must
-
-BATCH = "batch"
 
 
 class Sink(Protocol):
@@ -28,27 +25,10 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A folder with one sub-folder `batch=<id>` per micro-batch, overwritten when a batch is repeated.
-
-    Spark reads the id back as a column `batch`.
-    """
+    """A folder of files, which `lc.read` reads; Spark's own reader gives the rows too, with a column `batch`."""
 
     path: str
     format: str = "parquet"
-
-    def check_new(self, spark: SparkSession) -> None:
-        """A query that begins anew must not mix its batches with those of another."""
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        try:
-            found = files.load(self.path).select("path").limit(1).collect()
-        except AnalysisException:  # the folder does not exist
-            return
-        if found:
-            advice = "choose another folder, empty this one, or go on with the checkpoint that filled it"
-            raise InputError(must("output folder", "be empty for a new checkpoint", self.path, advice))
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").format(self.format).save(f"{self.path.rstrip('/')}/{BATCH}={batch}")
 
 
 @dataclass(frozen=True)
@@ -59,16 +39,17 @@ class Discard:
         rows.write.mode("overwrite").format("noop").save()
 
 
-SinkLike = str | os.PathLike[str] | Sink | Callable[[DataFrame, int], object]
+SinkLike = str | os.PathLike[str] | Files | Sink | Callable[[DataFrame, int], object]
+Target = Files | Callable[[DataFrame, int], object]
 
 
-def as_sink(value: SinkLike, where: str) -> Callable[[DataFrame, int], object]:
-    """A folder's name or a callable, as a sink."""
+def as_sink(value: SinkLike, where: str) -> Target:
+    """A folder's name, files or a callable, as a sink."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str) and value:
         return Files(value)
-    if callable(value) and not isinstance(value, str) and _takes_two(value):
+    if isinstance(value, Files) or (callable(value) and not isinstance(value, str) and _takes_two(value)):
         return value
     raise InputError(must(where, "be a folder or a callable (DataFrame, batch id)", value, "give a path"))
 

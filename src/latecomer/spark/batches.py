@@ -1,0 +1,121 @@
+"""What a query does with each micro-batch: keep the packed rows, read them all once, write each lane, publish them.
+
+1. Nothing of a batch can be read with `lc.read` before all its lanes are written.
+2. A repeated batch replaces itself, lane by lane, so after any crash every row is there once.
+3. A run's first batch may be one that an earlier run began: all its lanes are written, also those that are empty.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame, Observation
+
+from latecomer.errors import LatecomerWarning, StateError
+from latecomer.gives import RESULTS
+from latecomer.spark.counters import Counters
+from latecomer.spark.jump_watch import JUMP_COUNTERS, JumpWatch
+from latecomer.spark.lane_files import FileLane
+from latecomer.spark.lanes import Lanes, lane_of, rows_in
+from latecomer.spark.packed import LANES
+from latecomer.spark.sinks import Discard
+
+LaneWriter = Callable[[DataFrame, int], object]
+
+
+@dataclass
+class BatchWriter:
+    """The function that `foreachBatch` runs; `write` gives the counters named.
+
+    The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
+    user's callable may not. An empty lane is written in a run's first batch only. spool: where packed rows go on a
+    platform that keeps none. check: what is looked at before the first batch of a run is written.
+    """
+
+    lanes: Lanes
+    targets: dict[str, LaneWriter]
+    counters: Counters
+    watch: JumpWatch
+    names: tuple[str, ...] = ()
+    spool: str | None = None
+    check: Callable[[DataFrame, int], None] | None = None
+    _said: list[str] = field(default_factory=list)
+    _begun: bool = False
+
+    def __call__(self, packed: DataFrame, batch: int) -> None:
+        """Spark's call."""
+        self.write(packed, batch)
+
+    def write(self, packed: DataFrame, batch: int) -> dict[str, int]:
+        """Write all lanes of a batch and let them be read."""
+        if self.check is not None and not self._begun:
+            self.check(packed, batch)
+        packed, kept = _kept(packed, self.spool, self._said)
+        try:
+            counts, written = self._write_lanes(packed, batch)
+            self._publish(packed, batch, written)
+        finally:
+            if kept:
+                packed.unpersist()
+        self._begun = True
+        return counts
+
+    def _write_lanes(self, packed: DataFrame, batch: int) -> tuple[dict[str, int], list[str]]:
+        asked = tuple(dict.fromkeys([*self.names, *JUMP_COUNTERS]))
+        counted = [*self.counters.columns(asked), *map(rows_in, LANES)]
+        counts = self._write_results(packed, batch, counted)
+        rows, written = {lane: counts.pop(f"rows in {lane}") for lane in LANES}, [RESULTS]
+        for name in self.lanes.names:
+            if name != RESULTS and name in self.targets and (rows[lane_of(name)] or not self._begun):
+                self.targets[name](self.lanes.rows(packed, name), batch)
+                written.append(name)
+        self.watch.look(counts)
+        return {name: counts[name] for name in self.names}, written
+
+    def _write_results(self, packed: DataFrame, batch: int, counted: list[Column]) -> dict[str, int]:
+        """Write the results and count all lanes, in one action where the sink allows it."""
+        sink = self.targets[RESULTS]
+        if isinstance(sink, FileLane | Discard):
+            observation = Observation(f"latecomer lanes of batch {batch}")
+            sink(self.lanes.rows(packed.observe(observation, *counted), RESULTS), batch)
+            return dict(observation.get)
+        counts: dict[str, int] = packed.agg(*counted).collect()[0].asDict()
+        if counts[f"rows in {RESULTS}"] or not self._begun:
+            sink(self.lanes.rows(packed, RESULTS), batch)
+        return counts
+
+    def _publish(self, packed: DataFrame, batch: int, written: list[str]) -> None:
+        """Let the batch be read; a run that another has taken the place of takes its rows out again, and stops."""
+        spark = packed.sparkSession
+        files = [lane for name in written if isinstance(lane := self.targets[name], FileLane)]
+        try:
+            for lane in files:
+                lane.log.check_latest(spark, lane.run)
+        except StateError:
+            for lane in files:
+                lane.empty(spark, batch)
+            raise
+        for lane in files:
+            lane.publish(spark, batch)
+
+
+def _kept(packed: DataFrame, spool: str | None, said: list[str]) -> tuple[DataFrame, bool]:
+    """Keep the packed rows for all lanes, and whether Spark does so.
+
+    Where the platform refuses it, those of a stream are written to its checkpoint and read again: the state must not
+    run twice. A batch runs anew for every lane. `said`: what the query has been warned of.
+    """
+    try:
+        return packed.persist(), True
+    except Exception:  # platforms have errors of their own for this
+        cost = "packed rows go to the checkpoint and are read again" if spool else "the batch runs anew for every lane"
+        if cost not in said:
+            said.append(cost)
+            text = f"this platform keeps no data between actions: {cost}"
+            warnings.warn(text, LatecomerWarning, stacklevel=2)
+    if spool is None:
+        return packed, False
+    packed.write.mode("overwrite").parquet(spool)
+    return packed.sparkSession.read.schema(packed.schema).parquet(spool), False
