@@ -102,7 +102,8 @@ class Gives:
     parts of the results besides `results`. results: what that view shows. time: the column with the results' time.
     by_key: whether all rows of a key must meet in one shard; without a key, all rows. counters: its own, by name.
     in_one_order: the rows of all shards are to be merged into the total order. moves_times: rows may be given at
-    other times than they came with. in_part: an event may come too late for some results and still count in others.
+    other times than they came with. rows: its results are its events, with all their columns. in_part: an event may
+    come too late for some results and still count in others.
     """
 
     columns: pa.Schema
@@ -114,6 +115,7 @@ class Gives:
     counters: Mapping[str, Tally] = field(default_factory=dict)
     in_one_order: bool = False
     moves_times: bool = False
+    rows: bool = False
     in_part: bool = False
 
     @property

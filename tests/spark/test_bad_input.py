@@ -142,8 +142,11 @@ USAGES: dict[str, tuple[Any, str]] = {
         "must be a folder",
     ),
     "a number as path": (lambda e: e.pass_through().write(5), "path must be a folder; got 5"),
-    "counters of a result": (lambda e: lc.read_counters(e.pass_through()), "counters must be read from a progress eve"),
-    "counters of nothing": (lambda e: lc.final_through({}), "counters must be read from a progress event; got 'dict'"),
+    "counters of a result": (
+        lambda e: lc.read_counters(e.pass_through()),
+        "counters must be read from a query; got 'Result'",
+    ),
+    "counters of nothing": (lambda e: lc.final_through({}), "counters must be read from a query; got 'dict'"),
     "no session": (lambda e: lc.ship(cast(Any, None)), "ship must be given a Spark session; got None"),
 }
 

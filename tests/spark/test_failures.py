@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def events_of(df: DataFrame) -> lc.Events:
-    return lc.disordered(df, time="ts", key="key", arrival="arrival", order="id", shards=1)
+    return lc.disordered(df, time="ts", key="key", arrival="arrival", order="id", tick="1 ms", shards=1)
 
 
 def stream(spark: SparkSession, folder: Path) -> lc.Events:

@@ -34,7 +34,7 @@ class PassThrough(Settings):
             own.append(pa.field(CHANGE, pa.int8()))
             views = {CHANGES: View()}
         explained = Explained("no sort", (Line(self.name, "give rows as they come"),))
-        return Gives(pa.schema(own), explained, views, time=layout.time)
+        return Gives(pa.schema(own), explained, views, time=layout.time, rows=True)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         return 0

@@ -119,6 +119,7 @@ class Reorder(Settings):
             counters={"runs": Tally.LEVEL},
             in_one_order=self.total,
             moves_times=moves,
+            rows=True,
         )
 
     def _lines(self) -> Iterator[Line]:

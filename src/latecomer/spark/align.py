@@ -26,16 +26,16 @@ def window_end(kind: str, size_us: int) -> Column:
     return F.expr(end_us if kind == "bigint" else f"timestamp_micros({end_us})")
 
 
-def window_start(kind: str, steps: Stretches) -> Column:
-    """The carried time set back to the start of the last window; null where that leaves the type's range.
+def window_start(kind: str, steps: Stretches, time: str = TIME) -> Column:
+    """A time, the carried one, set back to the start of the last window; null where that leaves the type's range.
 
     Whole microseconds throughout, no session time zone, and rounded down before 1970 too.
     """
-    since_1970_us = _SINCE_1970_US[kind].format(time=TIME)
+    since_1970_us = _SINCE_1970_US[kind].format(time=time)
     # The two remainders are each below the advance, so that no offset makes a sum that leaves the range.
     beyond_us = f"pmod(pmod({since_1970_us}, {steps.length_us}L) - {steps.offset_us}L, {steps.length_us}L)"
     if kind == "timestamp_ntz":
-        return F.expr(f"try_subtract({TIME}, {beyond_us} * INTERVAL '0.000001' SECOND)")
+        return F.expr(f"try_subtract({time}, {beyond_us} * INTERVAL '0.000001' SECOND)")
     start_us = f"try_subtract({since_1970_us}, {beyond_us})"
     return F.expr(start_us if kind == "bigint" else f"timestamp_micros({start_us})")
 

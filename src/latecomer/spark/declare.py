@@ -66,7 +66,7 @@ class Declared:
     """A declared stream and the order-insensitive steps taken so far.
 
     `intact`: columns that still are what they were when the stream was declared. `exact`: the steps as they were
-    written, to tell whether they have changed.
+    written, to tell whether they have changed. `time_as`: the column that has the time, where the user's own is gone.
     """
 
     df: DataFrame
@@ -81,6 +81,7 @@ class Declared:
     steps: tuple[Line, ...] = ()
     count_sources: bool = False
     exact: tuple[str, ...] = ()
+    time_as: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from latecomer.spark.compat import arrow_schema
 from latecomer.spark.packed import LANES, view_bit
 from latecomer.spark.schema import spark_schema, with_fields
 from latecomer.spark.unpack import STAGE, UNPACK_COLUMNS, UnpackPlan, unpacker
+from latecomer.spark.windows_after import WindowsAfter
 
 _LATE_FIELDS: dict[str, T.DataType] = {LATENESS: T.LongType(), REASON: T.StringType()}
 _QUARANTINE_FIELDS: dict[str, T.DataType] = {REASON: T.StringType()}
@@ -27,12 +28,13 @@ class Lanes:
     """What can be written or read of a query.
 
     gives: of the last stage. layout: its roles, to merge shards by. inputs: the user's columns of each stage's events,
-    by the stage's name.
+    by the stage's name. after: the windows that rows get when they leave.
     """
 
     gives: Gives
     layout: Layout
     inputs: Mapping[str, T.StructType]
+    after: WindowsAfter | None = None
 
     @property
     def names(self) -> list[str]:
@@ -42,10 +44,16 @@ class Lanes:
     @property
     def results(self) -> T.StructType:
         """All columns of the results."""
-        return spark_schema(self.gives.columns)
+        inner = spark_schema(self.gives.columns)
+        return inner if self.after is None else self.after.schema(inner)
 
     def schema(self, name: str) -> T.StructType:
         """The columns of a lane or view."""
+        inner = self._inner(name)
+        return inner if self.after is None else self.after.schema(inner)
+
+    def _inner(self, name: str) -> T.StructType:
+        """Those that travel through the strategy."""
         view = self.view(name)
         if view is not None:
             return spark_schema(view.columns(self.gives.columns))
@@ -59,7 +67,11 @@ class Lanes:
 
     def rows(self, packed: DataFrame, name: str) -> DataFrame:
         """The rows of a lane or view, typed again."""
-        schema, view = self.schema(name), self.view(name)
+        rows = self._rows(packed, name)
+        return rows if self.after is None else self.after.rows(rows)
+
+    def _rows(self, packed: DataFrame, name: str) -> DataFrame:
+        schema, view = self._inner(name), self.view(name)
         if view is None:
             stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
             plan = UnpackPlan(arrow_schema(schema), stages=stages)

@@ -36,6 +36,7 @@ from latecomer.spark.state import FORMAT_VERSION
 from latecomer.spark.stored import INPUT, Stored, fingerprint
 from latecomer.spark.units import Units
 from latecomer.spark.unpack import STAGE
+from latecomer.spark.windows_after import WindowsAfter, windows_after
 from latecomer.windows import WINDOW_COLUMNS, Window
 
 
@@ -48,6 +49,7 @@ class Query:
     shards: int
     pack: PackPlan
     stored: Stored
+    after: WindowsAfter | None = None
 
     @property
     def counters(self) -> Counters:
@@ -58,7 +60,11 @@ class Query:
     def lanes(self) -> Lanes:
         """What can be written."""
         last = self.stages[-1]
-        return Lanes(last.gives, last.layout, {stage.name: stage.user for stage in self.stages})
+        return Lanes(last.gives, last.layout, {stage.name: stage.user for stage in self.stages}, self.after)
+
+    def carrying_windows(self) -> Query:
+        """The same query with windows that travel with the rows, for a further stage."""
+        return self if self.after is None else _planned(self.after.declared, None, self.stages[0].settings)
 
     @property
     def stories(self) -> list[Story]:
@@ -148,15 +154,22 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
 
 def plan_query(asked: Declared | Further, settings: Settings) -> Query:
     """Plan a strategy on declared events, or on the results of the stages before it."""
-    declared = asked.root if isinstance(asked, Further) else asked
-    shards = declared.shards or default_shards(declared.df.sparkSession)
-    stages: tuple[Stage, ...]
     if isinstance(asked, Further):
-        stages = (*asked.stages, further_stage(asked, settings))
-    else:
-        stages = (_first_stage(asked, settings),)
-    _warn_of_short_wait(declared, settings)
-    return Query(declared, stages, shards, _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards))
+        return _query(asked.root, (*asked.stages, further_stage(asked, settings)), None)
+    _warn_of_short_wait(asked, settings)
+    if _first_stage(asked, settings).gives.rows:
+        return _planned(*windows_after(asked), settings)
+    return _planned(asked, None, settings)
+
+
+def _planned(declared: Declared, after: WindowsAfter | None, settings: Settings) -> Query:
+    return _query(declared, (_first_stage(declared, settings),), after)
+
+
+def _query(declared: Declared, stages: tuple[Stage, ...], after: WindowsAfter | None) -> Query:
+    shards = declared.shards or default_shards(declared.df.sparkSession)
+    pack, stored = _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards)
+    return Query(declared, stages, shards, pack, stored, after)
 
 
 def _warn_of_short_wait(declared: Declared, settings: Settings) -> None:
@@ -265,8 +278,9 @@ def _layout(declared: Declared) -> Layout:
     order = tuple(_place(declared, name, f"{ORDER}{number}") for number, name in enumerate(roles.order))
     source = None if roles.source is None else _place(declared, roles.source, SOURCE)
     key = tuple(name for name in roles.key if name in intact)
-    window = [name if isinstance(declared.window, Window) and name in intact else None for name in WINDOW_COLUMNS]
-    return Layout(_place(declared, roles.time, TIME), key, source, order, *window)
+    windows = isinstance(declared.window, Window) and declared.time_as is None
+    window = [name if windows and name in intact else None for name in WINDOW_COLUMNS]
+    return Layout(declared.time_as or _place(declared, roles.time, TIME), key, source, order, *window)
 
 
 def _place(declared: Declared, column: str, carried: str) -> str:
@@ -309,7 +323,11 @@ def _story(declared: Declared, stage: Stage, *, first: bool) -> Story:
     roles = declared.roles
     copied: dict[str, str | None] = {}
     if first:
-        copied = {TIME: roles.time, SOURCE: roles.source}
+        copied = {
+            TIME: roles.time,
+            SOURCE: roles.source,
+            **({declared.time_as: roles.time} if declared.time_as else {}),
+        }
         copied.update({f"{ORDER}{number}": name for number, name in enumerate(roles.order)})
     moved = [
         T.StructField(copied.get(each.name) or each.name, each.dataType, True)

@@ -220,6 +220,7 @@ class StageEvents(Strategies):
     @classmethod
     def of(cls, query: Query, key: Sequence[str]) -> StageEvents:
         """The results of a query by a key of their own."""
+        query = query.carrying_windows()
         names, results = names_of(list(key), "key"), query.stages[-1].gives.columns
         columns = [name for name in results.names if name not in REVISION_COLUMNS]
         for name in names:
