@@ -323,11 +323,7 @@ def _story(declared: Declared, stage: Stage, *, first: bool) -> Story:
     roles = declared.roles
     copied: dict[str, str | None] = {}
     if first:
-        copied = {
-            TIME: roles.time,
-            SOURCE: roles.source,
-            **({declared.time_as: roles.time} if declared.time_as else {}),
-        }
+        copied = {declared.time_as or TIME: roles.time, SOURCE: roles.source}
         copied.update({f"{ORDER}{number}": name for number, name in enumerate(roles.order)})
     moved = [
         T.StructField(copied.get(each.name) or each.name, each.dataType, True)
