@@ -38,9 +38,9 @@ from latecomer.lateness import BY_EVENT
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
 from latecomer.tiers.latencies import GIVEN, SAME, VOID, punctuations_before, tier_output, tiers_of
-from latecomer.tiers.stragglers import Stragglers, first_window, last_closed, last_window
+from latecomer.tiers.stragglers import Came, Stragglers, first_window, last_closed, last_window
 from latecomer.windows import WINDOW_START, Window
-from latecomer.windows.folding import SLICE, Folding
+from latecomer.windows.folding import SLICE, Folding, split_parts
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, passed_windows, window_results
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MISSED = "missed_windows"
 _LATE, _SAID = RUNS, RUNS + 1  # runs of a tier: its stragglers, and what the tier before has said
 _TIER_RUNS = RUNS + 2
-_Parts = list[tuple[int, pa.RecordBatch]]
+_NONE: list[Came | None] = [None]
 
 
 def most_held_overlapping(window: Window, tiers: int, accepted_ts_us: Int64s, punctuation_us: int) -> int:
@@ -74,7 +74,7 @@ class OverlappingTiers(Machine):
         self._missed = 0
         before_us = punctuations_before(batch, timeline, self._latencies_us)
         late = np.flatnonzero(batch.ts_us <= before_us[0])  # the others are in time for every tier
-        tier, stragglers = np.zeros(len(batch), dtype=np.int64), [_Parts() for _ in before_us]
+        tier, stragglers = np.zeros(len(batch), dtype=np.int64), _NONE * len(before_us)
         if len(late):
             passed_us = [punctuation_us[late] for punctuation_us in before_us]
             tier[late], too_late, stragglers = self._judged(batch.take(late), passed_us)
@@ -82,7 +82,7 @@ class OverlappingTiers(Machine):
                 yield from refused(batch.take(late), too_late, passed_us[-1], timeline)
         came = self._fold(batch, tier < len(before_us), tier)
         punctuations_us = [timeline.punctuation(latency_us) for latency_us in self._latencies_us]
-        yield from self._close(dict(came), stragglers, punctuations_us)
+        yield from self._close({} if came is None else dict(split_parts(*came)), stragglers, punctuations_us)
         check_held(self.held, self._settings.max_held, "partial results")
 
     def counters(self) -> dict[str, int]:
@@ -96,13 +96,13 @@ class OverlappingTiers(Machine):
 
     def finish(self) -> Iterator[Output]:
         tiers = len(self._latencies_us)
-        yield from self._close({}, [[] for _ in range(tiers)], [FOREVER_US] * tiers)
+        yield from self._close({}, _NONE * tiers, [FOREVER_US] * tiers)
 
-    def _judged(self, late: EventBatch, before_us: list[Int64s]) -> tuple[Int64s, Bools, list[_Parts]]:
+    def _judged(self, late: EventBatch, before_us: list[Int64s]) -> tuple[Int64s, Bools, list[Came | None]]:
         """Of late events the first tier with their slice open, which are too late, and each tier's stragglers."""
         if self._settings.lateness == BY_EVENT:
             tier = tiers_of(late.ts_us, before_us)
-            return tier, tier == len(before_us), [_Parts() for _ in before_us]
+            return tier, tier == len(before_us), _NONE * len(before_us)
         closed = [self._closed(punctuation_us) for punctuation_us in before_us]
         slices = (late.ts_us - self._window.offset_us) // self._window.slice_us
         too_late = ~self._open(slices, closed[-1])
@@ -122,20 +122,21 @@ class OverlappingTiers(Machine):
         missed = last_closed(closed, self._window) - first_window(slices, self._window)
         self._missed = int((np.maximum(missed, -self._window.step) // self._window.step + 1).sum())
 
-    def _fold(self, batch: EventBatch, chosen: Bools, part: Int64s) -> _Parts:
-        """Partial results of chosen events, by part."""
+    def _fold(self, batch: EventBatch, chosen: Bools, part: Int64s) -> tuple[pa.RecordBatch, Int64s] | None:
+        """Partial results of chosen events, and the part that each is of."""
         if not chosen.any():
-            return []
+            return None
         rows = batch.filter(chosen).rows
-        return self._folding.partials(rows, self.layout.time, self._window.cut, part[chosen])
+        return self._folding.in_parts(rows, self.layout.time, self._window.cut, part[chosen])
 
-    def _straggling(self, batch: EventBatch, slices: Int64s, closed: Int64s) -> _Parts:
-        """The stragglers of a tier, by the first window they count in."""
+    def _straggling(self, batch: EventBatch, slices: Int64s, closed: Int64s) -> Came | None:
+        """The stragglers of a tier, with the first window that they count in."""
         chosen = (slices <= closed) & self._open(slices, closed)
-        return self._fold(batch, chosen, last_closed(closed, self._window) + self._window.step)
+        found = self._fold(batch, chosen, last_closed(closed, self._window) + self._window.step)
+        return None if found is None else Came(*found)
 
     def _close(
-        self, came: dict[int, pa.RecordBatch], stragglers: list[_Parts], punctuations_us: list[int]
+        self, came: dict[int, pa.RecordBatch], stragglers: list[Came | None], punctuations_us: list[int]
     ) -> Iterator[Output]:
         """Tier by tier, close slices, which move on to the next tier, and give the windows that are passed."""
         moved: pa.RecordBatch | None = None

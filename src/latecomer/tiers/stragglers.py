@@ -10,7 +10,8 @@ Windows are numbered by their first slice here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.windows import Window
 from latecomer.windows.folding import Folding, moved, slices_of
+from latecomer.windows.grouping import group_rows
 
 _MOST_ROWS = 1 << 21  # that are made at a time where rows are repeated for the windows they are in
 
@@ -38,6 +40,13 @@ def first_window(slices: Int64s, window: Window) -> Int64s:
     return last_closed(slices - 1, window) + window.step
 
 
+class Came(NamedTuple):
+    """Partial results of a tier's stragglers, and for each the first window that it counts in."""
+
+    table: pa.RecordBatch
+    first: Int64s
+
+
 class Stragglers:
     """The stragglers of one tier, in a run of a store."""
 
@@ -45,71 +54,76 @@ class Stragglers:
         self._folding, self._window, self._store, self._run = folding, window, store, run
         self._note = f"open{run}"
 
-    def close(self, came: list[tuple[int, pa.RecordBatch]], closing: int) -> list[pa.RecordBatch]:
-        """Take partial results in, with the first window each counts in, and give what they add to windows that close.
+    def close(self, came: Came | None, closing: int) -> list[pa.RecordBatch]:
+        """Take partial results in, and give what they add to the windows that close, of which `closing` is the last.
 
-        closing: the last window that closes. `_lc_slice` is the start of the window in what is given.
+        `_lc_slice` is the start of the window in what is given.
         """
         notes, note = self._store.notes, self._note
         first = notes.get(note, NEVER_US)
         notes[note] = max(first, closing + self._window.step)
+        parts = [] if came is None else [came]
         given: list[pa.RecordBatch] = []
         if first <= closing:
-            held = ((first, table) for table in self._held(closing))
-            for start, table in chain(held, came):
-                given += self._added(table, max(first, start), closing)
-        self._keep([table for _, table in came], closing)
+            held = [Came(table, np.full(table.num_rows, first)) for table in self._held(closing)]
+            given = list(self._added([*held, *parts], first, closing))
+        self._keep(parts, closing)
         return given
 
     def _held(self, closing: int) -> Iterator[pa.RecordBatch]:
         """What waits; chunks of which no slice is in a window after those that close are gone then."""
         for chunk in self._chunks():
             yield self._store.read(chunk)
-            if self._slices_still_open(np.array([chunk.ts_max_us]), closing).size == 0:
+            if len(self._open_after(np.array([chunk.ts_max_us]), closing)) == 0:
                 self._store.drop([chunk])
 
-    def _keep(self, tables: list[pa.RecordBatch], closing: int) -> None:
+    def _keep(self, parts: list[Came], closing: int) -> None:
         """Keep what counts in windows that are open still; many small chunks become one."""
-        for table in tables:
-            self._append(take_rows(table, self._slices_still_open(slices_of(table), closing)))
+        for table, _ in parts:
+            self._append(table, closing)
         for group in small_groups(self._chunks()):
-            table = concat_rows(list(self._store.take(group)))
-            self._append(self._folding.merge([take_rows(table, self._slices_still_open(slices_of(table), closing))]))
+            self._append(concat_rows(list(self._store.take(group))), closing)
 
-    def _append(self, table: pa.RecordBatch) -> None:
-        if table.num_rows:
-            self._store.append(table, slices_of(table), self._run)
+    def _append(self, table: pa.RecordBatch, closing: int) -> None:
+        rows = take_rows(table, self._open_after(slices_of(table), closing))
+        if rows.num_rows:
+            rows = self._folding.merge([rows])
+            self._store.append(rows, slices_of(rows), self._run)
 
     def _chunks(self) -> list[Chunk]:
         return [chunk for chunk in self._store.chunks if chunk.run == self._run]
 
-    def _slices_still_open(self, start_us: Int64s, closing: int) -> Int64s:
+    def _open_after(self, start_us: Int64s, closing: int) -> Int64s:
         """The places of the slices that are in a window after those that close."""
         return np.flatnonzero(last_window(start_us // self._window.slice_us, self._window) > closing)
 
-    def _added(self, table: pa.RecordBatch, first: int, closing: int) -> Iterator[pa.RecordBatch]:
-        """What partial results add to the windows from one on, up to those that close."""
-        window = self._window
+    def _added(self, parts: list[Came], open_from: int, closing: int) -> Iterator[pa.RecordBatch]:
+        """What partial results add to the windows that close: a row for each window that they count in."""
+        if not parts:
+            return
+        window, table = self._window, concat_rows([part.table for part in parts])
+        first = np.maximum(np.concatenate([part.first for part in parts]), open_from)
         last = np.minimum(last_window(slices_of(table) // window.slice_us, window), closing)
         chosen = np.flatnonzero(last >= first)
         if len(chosen) == 0:
             return
-        table, last = take_rows(table, chosen), last[chosen]
-        table = self._folding.merge([moved(table, last * window.slice_us - slices_of(table))])
-        last = slices_of(table) // window.slice_us
-        band = max(1, _MOST_ROWS // table.num_rows) * window.step
-        upto = int(last.max())  # at the end of the stream no window is the last that closes
-        for start in range(first, upto + 1, band):
-            yield from self._repeated(table, last, start, min(upto, start + band - window.step))
+        table, first, last = take_rows(table, chosen), first[chosen], last[chosen]
+        groups = group_rows([first, last, *(table.column(key) for key in self._folding.keys)])
+        table, first, last = self._folding.reduced(table, groups), first[groups.firsts], last[groups.firsts]
+        table = moved(table, first * window.slice_us - slices_of(table))
+        counts = (last - first) // window.step + 1
+        for start, stop in _bands(counts):
+            yield self._repeated(table.slice(start, stop - start), counts[start:stop])
 
-    def _repeated(self, table: pa.RecordBatch, last: Int64s, first: int, upto: int) -> Iterator[pa.RecordBatch]:
-        """Rows for each of some windows, of partial results that count up to a last one."""
-        window = self._window
-        counts = np.maximum((np.minimum(last, upto) - first) // window.step + 1, 0)
-        if not counts.any():
-            return
-        row = np.repeat(np.arange(len(last)), counts)
+    def _repeated(self, table: pa.RecordBatch, counts: Int64s) -> pa.RecordBatch:
+        """Partial results for each of so many windows from their own on."""
+        row = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        start = first + number * window.step
-        rows = moved(take_rows(table, row), (start - last[row]) * window.slice_us)
-        yield self._folding.merge([rows])
+        rows = moved(take_rows(table, row), number * (self._window.step * self._window.slice_us))
+        return self._folding.merge([rows])
+
+
+def _bands(counts: Int64s) -> Iterator[tuple[int, int]]:
+    """Stretches of rows that become at most `_MOST_ROWS`, if each has no more by itself."""
+    band = np.cumsum(counts) // _MOST_ROWS
+    yield from pairwise([0, *(np.flatnonzero(np.diff(band)) + 1).tolist(), len(counts)])

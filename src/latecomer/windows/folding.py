@@ -58,11 +58,21 @@ class Folding:
         self, rows: pa.RecordBatch, time: str, slices: Stretches, part: Int64s | None = None
     ) -> list[tuple[int, pa.RecordBatch]]:
         """Partial results of events by slice; with `part`, one table for each part of the rows, by number."""
+        if part is None:
+            return [(0, self.in_parts(rows, time, slices)[0])]
+        return split_parts(*self.in_parts(rows, time, slices, part))
+
+    def in_parts(
+        self, rows: pa.RecordBatch, time: str, slices: Stretches, part: Int64s | None = None
+    ) -> tuple[pa.RecordBatch, Int64s]:
+        """Partial results of events by part and slice in one table, and the part of each; without `part` all are one."""
         start_us = slices.starts(int64_view(rows.column(time))) - slices.offset_us
         parts = [] if part is None else [part]
         groups = group_rows([*parts, start_us // slices.length_us, *(rows.column(key) for key in self.keys)])
-        table = self.fold(rows, time, start_us, groups)
-        return [(0, table)] if part is None else split_parts(table, part[groups.firsts])
+        firsts = groups.firsts
+        return self.fold(rows, time, start_us, groups), np.zeros(len(firsts), np.int64) if part is None else part[
+            firsts
+        ]
 
     def fold(self, rows: pa.RecordBatch, time: str, start_us: Int64s, groups: Groups) -> pa.RecordBatch:
         """Partial results of groups of events, all fresh; they start when the first event of each does."""
