@@ -65,7 +65,7 @@ class Folding:
     def in_parts(
         self, rows: pa.RecordBatch, time: str, slices: Stretches, part: Int64s | None = None
     ) -> tuple[pa.RecordBatch, Int64s]:
-        """Partial results of events by part and slice in one table, and the part of each; without `part` all are one."""
+        """Partial results of events by part and slice in one table, and the part of each; without parts, 0."""
         start_us = slices.starts(int64_view(rows.column(time))) - slices.offset_us
         parts = [] if part is None else [part]
         groups = group_rows([*parts, start_us // slices.length_us, *(rows.column(key) for key in self.keys)])
