@@ -69,10 +69,8 @@ class Folding:
         start_us = slices.starts(int64_view(rows.column(time))) - slices.offset_us
         parts = [] if part is None else [part]
         groups = group_rows([*parts, start_us // slices.length_us, *(rows.column(key) for key in self.keys)])
-        firsts = groups.firsts
-        return self.fold(rows, time, start_us, groups), np.zeros(len(firsts), np.int64) if part is None else part[
-            firsts
-        ]
+        parts_of = np.zeros(len(groups), dtype=np.int64) if part is None else part[groups.firsts]
+        return self.fold(rows, time, start_us, groups), parts_of
 
     def fold(self, rows: pa.RecordBatch, time: str, start_us: Int64s, groups: Groups) -> pa.RecordBatch:
         """Partial results of groups of events, all fresh; they start when the first event of each does."""
