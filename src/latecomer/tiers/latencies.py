@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import Bools, EventBatch, Int64s, take_rows
+from latecomer.events import Bools, EventBatch, Int64s, equal_rows, take_rows
 from latecomer.outputs import Output, Pane, revisable
 from latecomer.progress import Timeline
 
@@ -54,7 +54,23 @@ def punctuations_before(batch: EventBatch, timeline: Timeline, latencies_us: lis
     return [timeline.punctuation_before(batch.tick, latency_us) for latency_us in latencies_us]
 
 
-def tier_output(place: tuple[int, int], rows: pa.RecordBatch, change: int | None, chosen: Bools) -> Iterator[Output]:
+def tier_answer(
+    place: tuple[int, int], now: pa.RecordBatch, old: pa.RecordBatch | None = None, standing: Int64s | None = None
+) -> Iterator[Output]:
+    """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same.
+
+    old: what the tier before has said; standing: for each of its rows the place of the one that is now.
+    """
+    another = np.ones(now.num_rows, dtype=np.bool_)
+    if old is not None and standing is not None:
+        same = equal_rows(old, take_rows(now, standing))
+        another[standing[same]] = False
+        yield from _output(place, old, VOID, ~same)
+    yield from _output(place, now, GIVEN, another)
+    yield from _output(place, now, SAME, ~another)
+
+
+def _output(place: tuple[int, int], rows: pa.RecordBatch, change: int | None, chosen: Bools) -> Iterator[Output]:
     """The chosen results of a tier, counted from zero, of so many; with their change."""
     if not chosen.any():
         return

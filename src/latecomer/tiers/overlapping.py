@@ -29,7 +29,6 @@ from latecomer.events import (
     Int64s,
     Layout,
     concat_rows,
-    equal_rows,
     int64_view,
     sort_times,
     take_rows,
@@ -37,7 +36,7 @@ from latecomer.events import (
 from latecomer.lateness import BY_EVENT
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
-from latecomer.tiers.latencies import GIVEN, SAME, VOID, punctuations_before, tier_output, tiers_of
+from latecomer.tiers.latencies import punctuations_before, tier_answer, tiers_of
 from latecomer.tiers.stragglers import Came, Stragglers, first_window, last_closed, last_window
 from latecomer.windows import WINDOW_START, Window
 from latecomer.windows.folding import SLICE, Folding, split_parts
@@ -152,7 +151,8 @@ class OverlappingTiers(Machine):
             old = self._said(tier, said, closing)
             said = self._results(concat_rows(tables)) if tables else None
             if said is not None:
-                yield from self._answer(tier, old, said)
+                standing = None if old is None else self._matched(old, said)
+                yield from tier_answer((tier, len(punctuations_us)), said, old, standing)
 
     def _said(self, tier: int, said: pa.RecordBatch | None, closing: int) -> pa.RecordBatch | None:
         """What the tier before has said of the windows that close; of others it waits."""
@@ -172,17 +172,6 @@ class OverlappingTiers(Machine):
         """What the user sees of windows."""
         groups = self._folding.groups(windows, (SLICE,))
         return window_results(self._folding, self._window, self._folding.reduced(windows, groups))
-
-    def _answer(self, tier: int, old: pa.RecordBatch | None, now: pa.RecordBatch) -> Iterator[Output]:
-        """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
-        place, another = (tier, len(self._latencies_us)), np.ones(now.num_rows, dtype=np.bool_)
-        if old is not None:
-            standing = self._matched(old, now)
-            same = equal_rows(old, take_rows(now, standing))
-            another[standing[same]] = False
-            yield from tier_output(place, old, VOID, ~same)
-        yield from tier_output(place, now, GIVEN, another)
-        yield from tier_output(place, now, SAME, ~another)
 
     def _matched(self, old: pa.RecordBatch, now: pa.RecordBatch) -> Int64s:
         """For each old result the place of the one that is now of the same window and key."""

@@ -34,7 +34,6 @@ from latecomer.events import (
     Int64s,
     Layout,
     concat_rows,
-    equal_rows,
     order_by,
     sort_times,
     take_rows,
@@ -44,7 +43,7 @@ from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
 from latecomer.tiers.fragments import Came, Fragments, LastTime, Scene, Sessions, cut_sessions, lasts_of, together
 from latecomer.tiers.joining import Joined
-from latecomer.tiers.latencies import GIVEN, SAME, VOID, punctuations_before, tier_output
+from latecomer.tiers.latencies import punctuations_before, tier_answer
 from latecomer.windows import WINDOW_END, WINDOW_START, SessionWindow
 from latecomer.windows.folding import SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import Groups
@@ -108,7 +107,9 @@ class SessionTiers(Machine):
             closed = self._passed(number, [*arrived, *scene.held(number)], joined, end_us)
             if closed is not None:
                 sessions = closed.reduced(self._folding)
-                yield from self._answers(number, closed, sessions.table)
+                known = closed.where(0)
+                old = self._results(known.fragments.table) if len(known.number) else None
+                yield from tier_answer((number, tiers), self._results(sessions.table), old, known.number)
                 moved = [Fragments(freshness(sessions.table, 0), sessions.item)]
         return tier
 
@@ -200,18 +201,6 @@ class SessionTiers(Machine):
         if table.num_rows:
             start_us, order = sort_times(slices_of(table))
             self.store.append(take_rows(table, order), start_us, tier)
-
-    def _answers(self, tier: int, closed: Sessions, sessions: pa.RecordBatch) -> Iterator[Output]:
-        """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
-        now, place = self._results(sessions), (tier, len(self._latencies_us))
-        another, known = np.ones(now.num_rows, dtype=np.bool_), closed.where(0)
-        if len(known.number):
-            old = self._results(known.fragments.table)
-            same = equal_rows(old, take_rows(now, known.number))
-            another[known.number[same]] = False
-            yield from tier_output(place, old, VOID, ~same)
-        yield from tier_output(place, now, GIVEN, another)
-        yield from tier_output(place, now, SAME, ~another)
 
     def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """What the user sees of sessions."""

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, equal_rows, take_rows
+from latecomer.events import FOREVER_US, EventBatch, Int64s, Layout, concat_rows, take_rows
 from latecomer.lateness import due_times
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
-from latecomer.tiers.latencies import GIVEN, SAME, VOID, punctuations_before, tier_output, tiers_of
+from latecomer.tiers.latencies import punctuations_before, tier_answer, tiers_of
 from latecomer.windows import Window
 from latecomer.windows.folding import FRESH, SLICE, Folding, freshness, slices_of
 from latecomer.windows.grouping import group_rows
@@ -87,23 +87,16 @@ class TumblingTiers(Machine):
         return known if bool((fresh == fresh[0]).all()) else self._folding.merge([known])
 
     def _answers(self, tier: int, windows: pa.RecordBatch) -> Iterator[Output]:
-        """A tier's answer: what is void of that of the tier before, what is given instead or anew, what is the same."""
+        """The answer of a tier for windows that close."""
         folding, place = self._folding, (tier, len(self._latencies_us))
         groups = folding.groups(windows, (SLICE,))
         fresh = windows.column(FRESH).to_numpy() == 1
         if bool(fresh.all()):
-            now = window_results(folding, self._window, folding.reduced(windows, groups))
-            yield from tier_output(place, now, GIVEN, np.ones(now.num_rows, dtype=np.bool_))
+            yield from tier_answer(place, window_results(folding, self._window, folding.reduced(windows, groups)))
             return
         number = groups.spread(np.arange(len(groups)))
         now, _ = self._results(windows, number, np.flatnonzero(fresh))
-        another = np.ones(now.num_rows, dtype=np.bool_)
-        old, standing = self._results(windows, number, np.flatnonzero(~fresh))
-        same = equal_rows(old, take_rows(now, standing))
-        another[standing[same]] = False
-        yield from tier_output(place, old, VOID, ~same)
-        yield from tier_output(place, now, GIVEN, another)
-        yield from tier_output(place, now, SAME, ~another)
+        yield from tier_answer(place, now, *self._results(windows, number, np.flatnonzero(~fresh)))
 
     def _results(self, windows: pa.RecordBatch, number: Int64s, chosen: Int64s) -> tuple[pa.RecordBatch, Int64s]:
         """What the user sees of the windows that some rows make up, and the numbers of those."""
