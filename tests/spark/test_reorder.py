@@ -191,3 +191,22 @@ def test_wall_clocks_and_integers_before_1970_have_windows(spark: SparkSession) 
     chosen = declared.select("window_start", "window_end", "id").reorder("1 s")
     starts = [tuple(row) for row in chosen.results.collect()]
     assert starts == [(-1_000_000, 1_000_000, 0), (-1_000_000, 1_000_000, 1), (0, 2_000_000, 2), (0, 2_000_000, 3)]
+
+
+def test_rows_of_every_lane_have_the_windows_of_their_time(late_rows: DataFrame) -> None:
+    bad = late_rows.union(late_rows.selectExpr("5", "NULL", "20000000L").limit(1))
+    declared = lc.disordered(bad, time="ts", arrival="arrival", shards=2).hopping("4 s", "2 s", offset="1 s")
+    chosen = declared.where("id < 9").select("window_end", "id", "window_start")  # the time itself is not among them
+    result = chosen.reorder("5 s", total=True)
+    assert result.results.columns == ["window_end", "id", "window_start"]
+    s = 1_000_000
+    assert [tuple(row) for row in result.results.collect()] == [
+        (13 * s, 2, 9 * s),
+        (13 * s, 1, 9 * s),
+        (23 * s, 4, 19 * s),
+    ]
+    assert [tuple(row)[:4] for row in result.late.collect()] == [(7 * s, 3, 3 * s, 7 * s)]
+    assert [tuple(row) for row in result.quarantine.collect()] == [(None, 5, None, "no_time")]
+    both = declared.select("ts", "window_start").reorder("5 s", total=True)
+    assert [tuple(row) for row in both.results.collect()] == [(9 * s, 9 * s), (10 * s, 9 * s), (20 * s, 19 * s)]
+    assert both.late.columns == ["ts", "window_start", "lateness_us", "reason"]
