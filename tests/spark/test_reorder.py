@@ -206,7 +206,7 @@ def test_rows_of_every_lane_have_the_windows_of_their_time(late_rows: DataFrame)
         (23 * s, 4, 19 * s),
     ]
     assert [tuple(row)[:4] for row in result.late.collect()] == [(7 * s, 3, 3 * s, 7 * s)]
-    assert [tuple(row) for row in result.quarantine.collect()] == [(None, 5, None, "no_time")]
+    assert [tuple(row) for row in result.quarantine.collect()] == [(None, 5, None, "null_time")]
     both = declared.select("ts", "window_start").reorder("5 s", total=True)
     assert [tuple(row) for row in both.results.collect()] == [(9 * s, 9 * s), (10 * s, 9 * s), (20 * s, 19 * s)]
     assert both.late.columns == ["ts", "window_start", "lateness_us", "reason"]
