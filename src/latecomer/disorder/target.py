@@ -117,7 +117,10 @@ def _highest(search: Search) -> float:
         shares = sorted(search.seen)
         top = max(range(len(shares)), key=lambda place: (search.at(shares[place]), -place))
         below, above = shares[:top][::-1], shares[top + 1 :]
-        rooms = [(_room(search, shares[top], *sides), sides[0]) for sides in ((below, above), (above, below))]
+        rooms = [
+            (_room(search, shares[top], below, above, rising=True), below),
+            (_room(search, shares[top], above, below, rising=False), above),
+        ]
         room, side = max((room for room in rooms if room[1]), key=lambda room: room[0])
         if room <= WANTED * search.events:
             break
@@ -125,11 +128,11 @@ def _highest(search: Search) -> float:
     return max(sorted(search.seen), key=search.at)
 
 
-def _room(search: Search, top: float, side: list[float], other: list[float]) -> float:
+def _room(search: Search, top: float, side: list[float], other: list[float], *, rising: bool) -> float:
     """By how much the curve may rise between its top and the next share on a side.
 
     Where it bends downwards it is below the line through the top and the other side, and below that through the next
-    two shares; behind an edge the latter says nothing.
+    two shares; behind an edge the latter says nothing. Up to an edge it rises smoothly: there it says all.
     """
     if not side:
         return 0.0
@@ -139,7 +142,7 @@ def _room(search: Search, top: float, side: list[float], other: list[float]) -> 
     if len(side) > 1:
         slope = (search.at(side[0]) - search.at(side[1])) / abs(side[0] - side[1])
         most = search.at(side[0]) + slope * way
-        rooms += [most - search.at(top)] if most >= search.at(top) else []
+        rooms += [max(0.0, most - search.at(top))] if most >= search.at(top) or rising else []
     return min(rooms)
 
 
