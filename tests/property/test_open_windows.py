@@ -83,7 +83,7 @@ def _check_when(run: Run, asked: Tiers, answers: list[Answer], place: int, timel
 
 
 @given(seed=st.integers(0, 10_000), window=st.sampled_from(WINDOWS), latencies=latencies_up_to(300), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_tier_has_every_event_that_came_before_it_gave_the_window(
     seed: int, window: Window, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_tier_has_every_event_that_came_before_it_gave_the_window(
 
 
 @given(seed=st.integers(0, 10_000), gap=st.sampled_from(GAPS), latencies=latencies_up_to(300), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_tier_has_every_event_that_came_before_it_gave_the_session(
     seed: int, gap: str, latencies: tuple[str, ...], data: st.DataObject
 ) -> None:
