@@ -200,4 +200,4 @@ def test_grid_tiers_only_add_events_and_every_pair_is_counted_once() -> None:
         pairs = sum(start <= e.ts < start + size for e in in_time for start in starts)
         assert last_pairs + missed == pairs
         with_missed += missed > 0
-    assert with_missed > 200
+    assert with_missed > 50
