@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql.connect.group import GroupedData
 
+from tests.faults.turns import connect_port
 from tests.spark.streams import LATENCY_US, SCHEMA, expected, make_events, write_in_parts
 
 PROGRAM = f"""
@@ -36,14 +37,15 @@ def test_a_stream_over_connect_gives_what_the_twin_gives(tmp_path: Path) -> None
     given, late = expected(events)
     write_in_parts(events, tmp_path / "in", 2)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    with connect_port():
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(tmp_path)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
     if not hasattr(GroupedData, "transformWithStateInPandas"):
         assert "Spark Connect must have transformWithStateInPandas, as it does from 4.1 on" in run.stderr
         assert not (tmp_path / "checkpoint").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import latecomer as lc
+from tests.faults.turns import connect_port
 
 PROGRAM = """
 import sys
@@ -56,14 +57,15 @@ def test_the_package_is_shipped_to_workers_that_lack_it_or_have_another(
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/hidden:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), way],
-        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    with connect_port():
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(tmp_path), way],
+            env={**environment, "SPARK_LOCAL_IP": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-4_000:]
     refused, given = done.stdout.strip().splitlines()[-2:]
     assert refused.startswith(f"refused: {said}")
