@@ -94,7 +94,14 @@ class Progress:
         news = tidy(news, measure.longest_silence)
         moved = self._moved(news)
         after, timeline = _Steps(self._among(news.names), moved, news, measure).follow()
-        return replace(after, jump=self.jump.after(timeline)), timeline
+        return replace(after, jump=self._begun(news, timeline) or self.jump.after(timeline)), timeline
+
+    def _begun(self, news: Header, timeline: Timeline) -> Jump | None:
+        """The jump of a stream whose first micro-batch is one tick: from the least time in it to the largest."""
+        ticks = np.append(news.spell_first, news.spell_last)
+        if self.mark_us > NEVER_US or len(ticks) == 0 or int(ticks.min()) < int(ticks.max()):
+            return None
+        return Jump(int(ticks[0]), news.least_us, int(timeline.mark_us[-1]))
 
     def _among(self, names: pa.Array) -> Progress:
         """The same with sources that are new: nothing is known of them."""

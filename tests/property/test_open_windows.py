@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latecomer.chunks import MANY
 from latecomer.outputs import Output
 from latecomer.progress import Timeline
-from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
+from latecomer.runner import Between, Runner
+from latecomer.testing import LAYOUT, Run, Stream, check_machine, random_stream, run_machine
 from latecomer.tiers import Tiers
 from latecomer.windows import Count, SessionWindow, Window
 from tests.naive_windows import Answer, Event, Punctuation, grid_answers, session_answers
@@ -116,6 +119,31 @@ def test_a_tier_has_every_event_that_came_before_it_gave_the_session(
 @pytest.mark.parametrize("lateness", ["window", "event"])
 def test_tiers_keep_the_five_invariants(window: Window | SessionWindow, lateness: str) -> None:
     check_machine(Tiers(("1 ms", "30 ms", "300 ms"), window, ASKED, lateness=lateness), runs=3, events=100)
+
+
+@pytest.mark.parametrize(
+    ("window", "latencies", "back_us"),
+    [
+        (Window("64 ms", "2 ms"), ("1 ms",), 8_000),
+        (Window("20 ms", "10 ms"), ("1 ms", "1 day"), 0),
+        (SessionWindow("10 us"), ("1 ms", "1 s"), 0),
+    ],
+    ids=["stragglers", "said before", "sessions"],
+)
+def test_what_waits_in_many_small_chunks_is_united_and_not_lost(
+    window: Window | SessionWindow, latencies: tuple[str, ...], back_us: int
+) -> None:
+    """A micro-batch for every event; the store must not grow by a chunk for each."""
+    count = 20 * MANY
+    ts_us = 1_000_000 + np.arange(count) * 1_000
+    same = np.zeros(count, dtype=np.int64)
+    stream = Stream(np.where(np.arange(count) % 2 == 0, ts_us, ts_us - back_us), np.arange(count), same, same)
+    asked = Tiers(latencies, window, ASKED)
+    assert _told(run_machine(asked, stream, cuts=range(1, count)).outputs) == _told(run_machine(asked, stream).outputs)
+    runner = Runner(asked, LAYOUT, between=Between.REBUILD)
+    for place in range(count):
+        runner.push(stream.batch(np.array([place])))
+    assert len(runner.store.chunks) < 8 * MANY
 
 
 def test_an_event_counts_fifty_minutes_before_its_window_closes() -> None:

@@ -104,3 +104,19 @@ def test_two_sources_far_apart_and_uploads_after_a_night_are_not_named() -> None
     assert warned(apart) == []
     morning = np.stack([steady(start=8 * HOUR), *(steady(start=n * HOUR) for n in (1, 3, 5))], axis=1).ravel()
     assert warned(np.concatenate([steady(), morning])) == []
+
+
+def test_a_wrong_clock_in_the_very_first_micro_batch_is_told() -> None:
+    """Without arrival the whole micro-batch is one tick, and no mark was there before it."""
+    progress, behind = Progress(), 0
+    for number in range(3):
+        ts_us = np.arange(200, dtype=np.int64) * MINUTE + number * 200 * MINUTE
+        if number == 0:
+            ts_us[7] += YEAR
+        same = np.full(200, number)
+        batch, builder = Stream(ts_us, same, same, same).batch(np.arange(200)), HeaderBuilder()
+        builder.add(batch.ts_us, batch.tick)
+        progress, timeline = progress.advance([builder.build()])
+        behind += progress.jump.sides(batch, timeline.punctuation(MINUTE))[0]
+    assert progress.jump.us > YEAR - HOUR
+    assert behind == 400

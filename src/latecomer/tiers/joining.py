@@ -81,7 +81,9 @@ def _follow(rows: Int64s, gap_us: int, strict: bool, found: Int64s, sessions: In
         first = after
     for at in range(size):
         while found[at] >= 0 and sessions[_PARENT, found[at]] != found[at]:
-            found[at] = sessions[_PARENT, found[at]]
+            parent = sessions[_PARENT, found[at]]
+            sessions[_PARENT, found[at]] = sessions[_PARENT, parent]  # so that long ways are gone once
+            found[at] = parent
     return int(bounds[_COUNT])
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from latecomer.chunks import ChunkStore
+from latecomer.chunks import ChunkStore, small_groups
 from latecomer.contract import Machine, check_held
 from latecomer.events import (
     FOREVER_US,
@@ -157,8 +157,10 @@ class OverlappingTiers(Machine):
     def _said(self, tier: int, said: pa.RecordBatch | None, closing: int) -> pa.RecordBatch | None:
         """What the tier before has said of the windows that close; of others it waits."""
         run, last_us = _TIER_RUNS * tier + _SAID, closing * self._window.slice_us + self._window.offset_us
-        chunks = [chunk for chunk in self.store.chunks if chunk.run == run and chunk.ts_min_us <= last_us]
-        tables = [*self.store.take(chunks), *([] if said is None else [said])]
+        waiting = [chunk for chunk in self.store.chunks if chunk.run == run]
+        passed = {chunk for chunk in waiting if chunk.ts_min_us <= last_us}
+        passed.update(chunk for group in small_groups(waiting) for chunk in group)  # many small ones become one
+        tables = [*self.store.take(sorted(passed)), *([] if said is None else [said])]
         if not tables:
             return None
         table = concat_rows(tables)
