@@ -153,7 +153,8 @@ def test_a_latency_below_the_tick_is_warned_of_when_it_is_planned(df: DataFrame)
         events.tumbling("1 s").aggregate(lc.count()).tiers("99 ms", "1 s")
     with pytest.warns(lc.LatecomerWarning, match="ordered waits 1 us") as caught:
         events.tiers("1 us", "1 s")
-    assert [warning.filename for warning in caught] == [__file__]
+    ours = [warning for warning in caught if issubclass(warning.category, lc.LatecomerWarning)]
+    assert [warning.filename for warning in ours] == [__file__]
     events.reorder("100 ms")
     lc.disordered(came, time="ts", arrival="came", tick="1 ms", shards=1).reorder("1 ms")
     lc.disordered(came, time="ts", shards=1).reorder("1 ms")
