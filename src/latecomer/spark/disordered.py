@@ -121,7 +121,8 @@ class Events(Strategies):
             check_condition(self._declared.df, wanted, "where")
             kept = F.col(KEEP) & F.coalesce(self._guarded(wanted), F.lit(False))
             step = Line("where", self._shown(condition))
-            return self._after(step, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
+            exact = f"where {_exact(condition)}"
+            return self._after(step, exact=exact, df=self._declared.df.withColumn(KEEP, kept), filtered=True)
 
     def filter(self, condition: str | Column) -> Events:
         """The same as `where`."""
@@ -157,7 +158,8 @@ class Events(Strategies):
         replaced = {name.lower() for name in columns}  # Spark replaces a column whatever its case
         intact = frozenset(name for name in self._declared.intact if name.lower() not in replaced)
         step = Line("with_columns", ", ".join(f"{name} = {self._shown(value)}" for name, value in columns.items()))
-        return self._after(step, df=df, intact=intact, columns=users(df))
+        exact = ", ".join(f"{name} = {_exact(value)}" for name, value in columns.items())
+        return self._after(step, exact=f"with_columns {exact}", df=df, intact=intact, columns=users(df))
 
     def withColumn(self, colName: str, col: str | Column) -> Events:
         """The same as `with_columns` of one column."""

@@ -59,7 +59,7 @@ class Result:
         return self.results.withColumns(given)  # results that never change
 
     def tier(self, number: int) -> DataFrame:
-        """The answer of one tier, counted from one: every window, with all events within the tier's latency.
+        """The answer of one tier, counted from one: every window, with all events that had come by then.
 
         `pane` says how it came about, `final` whether it is the last tier.
         """

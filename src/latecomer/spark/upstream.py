@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from contextlib import redirect_stdout
+from threading import Lock
 
 from pyspark.sql import DataFrame
 
@@ -80,8 +81,16 @@ def steps_before(plan: str) -> list[str]:
     return sorted(set(found), key=lambda name: (name != "withWatermark", found.index(name)))
 
 
+_one_at_a_time = Lock()  # the standard output is one for all threads
+
+
 def plan_of(df: DataFrame) -> str:
     """What `explain` prints of a DataFrame; nothing where a platform does not explain streams."""
+    with _one_at_a_time:
+        return _explained(df)
+
+
+def _explained(df: DataFrame) -> str:
     mine = _Mine()
     try:
         with redirect_stdout(mine):

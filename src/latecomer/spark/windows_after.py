@@ -48,7 +48,7 @@ class WindowsAfter:
 
 def windows_after(declared: Declared) -> tuple[Declared, WindowsAfter | None]:
     """The stream without the windows that can be computed afterwards, if it has any."""
-    here = [name for name in declared.columns if name in WINDOW_COLUMNS]
+    here = [name for name in declared.columns if name.lower() in WINDOW_COLUMNS]  # Spark knows no case
     if not here or not isinstance(declared.window, Window) or not declared.intact.issuperset(here):
         return declared, None
     columns = tuple(name for name in declared.columns if name not in here)
