@@ -130,3 +130,17 @@ def test_what_already_has_the_wanted_value_is_not_set(
     run(events(spark, tmp_path).reorder("1 s"), tmp_path)
     assert PARTITIONS not in done
     assert PROVIDER not in done
+
+
+def test_a_name_that_is_taken_is_refused_and_the_query_that_has_it_runs_on(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(100, seed=1), tmp_path / "in", 1)
+    result, checkpoint = events(spark, tmp_path).reorder("1 s"), tmp_path / "checkpoint"
+    query = result.start(tmp_path / "out", checkpoint=checkpoint, name="orders")
+    try:
+        query.processAllAvailable()
+        with pytest.raises(lc.InputError, match="name must be that of no query that runs in this session"):
+            result.start(tmp_path / "out", checkpoint=checkpoint, name="orders")
+        write_in_parts(make_events(200, seed=2), tmp_path / "in", 1, first=1)
+        query.processAllAvailable()
+    finally:
+        query.stop()

@@ -50,6 +50,9 @@ def start_query(query: Query, asked: Start, *, flat: bool) -> StreamingQuery:
     spark = query.declared.df.sparkSession
     if not asked.checkpoint:
         raise InputError(must("checkpoint", "be a folder", asked.checkpoint, "give a path that stays"))
+    if asked.name is not None and asked.name in [running.name for running in spark.streams.active]:
+        advice = "stop that query before, or choose another name"
+        raise InputError(must("name", "be that of no query that runs in this session", asked.name, advice))
     check_workers(spark)
     found = find_checkpoint(spark, asked.checkpoint, query.stored.get("format"))
     new = found.must_be_written(spark, query.stored, from_here_on=asked.from_here_on)
