@@ -64,7 +64,10 @@ class Query:
 
     def carrying_windows(self) -> Query:
         """The same query with windows that travel with the rows, for a further stage."""
-        return self if self.after is None else _planned(self.after.declared, None, self.stages[0].settings)
+        if self.after is None:
+            return self
+        declared = self.after.declared
+        return _query(declared, (_first_stage(declared, self.stages[0].settings),), None)
 
     @property
     def stories(self) -> list[Story]:
@@ -157,13 +160,9 @@ def plan_query(asked: Declared | Further, settings: Settings) -> Query:
     if isinstance(asked, Further):
         return _query(asked.root, (*asked.stages, further_stage(asked, settings)), None)
     _warn_of_short_wait(asked, settings)
-    if _first_stage(asked, settings).gives.rows:
-        return _planned(*windows_after(asked), settings)
-    return _planned(asked, None, settings)
-
-
-def _planned(declared: Declared, after: WindowsAfter | None, settings: Settings) -> Query:
-    return _query(declared, (_first_stage(declared, settings),), after)
+    first = _first_stage(asked, settings)
+    bare, after = windows_after(asked) if first.gives.rows else (asked, None)
+    return _query(asked, (first,), None) if after is None else _query(bare, (_first_stage(bare, settings),), after)
 
 
 def _query(declared: Declared, stages: tuple[Stage, ...], after: WindowsAfter | None) -> Query:
