@@ -72,13 +72,13 @@ class OverlappingTiers(Machine):
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         self._missed = 0
         before_us = punctuations_before(batch, timeline, self._latencies_us)
-        late = np.flatnonzero(batch.ts_us <= before_us[0])  # the others are in time for every tier
+        places = np.flatnonzero(batch.ts_us <= before_us[0])  # the others are in time for every tier
         tier, stragglers = np.zeros(len(batch), dtype=np.int64), _NONE * len(before_us)
-        if len(late):
-            passed_us = [punctuation_us[late] for punctuation_us in before_us]
-            tier[late], too_late, stragglers = self._judged(batch.take(late), passed_us)
+        if len(places):
+            late, passed_us = batch.take(places), [punctuation_us[places] for punctuation_us in before_us]
+            tier[places], too_late, stragglers = self._judged(late, passed_us)
             if too_late.any():
-                yield from refused(batch.take(late), too_late, passed_us[-1], timeline)
+                yield from refused(late, too_late, passed_us[-1], timeline)
         came = self._fold(batch, tier < len(before_us), tier)
         punctuations_us = [timeline.punctuation(latency_us) for latency_us in self._latencies_us]
         yield from self._close({} if came is None else dict(split_parts(*came)), stragglers, punctuations_us)
@@ -102,15 +102,11 @@ class OverlappingTiers(Machine):
         if self._settings.lateness == BY_EVENT:
             tier = tiers_of(late.ts_us, before_us)
             return tier, tier == len(before_us), _NONE * len(before_us)
-        closed = [self._closed(punctuation_us) for punctuation_us in before_us]
+        closed = [last_slice_of(punctuation_us, self._window) for punctuation_us in before_us]
         slices = (late.ts_us - self._window.offset_us) // self._window.slice_us
         too_late = ~self._open(slices, closed[-1])
         self._count_missed(slices[~too_late], closed[-1][~too_late])
         return tiers_of(slices, closed), too_late, [self._straggling(late, slices, each) for each in closed]
-
-    def _closed(self, punctuation_us: Int64s) -> Int64s:
-        """The last slice that each punctuation has passed."""
-        return (punctuation_us + 1 - self._window.offset_us) // self._window.slice_us - 1
 
     def _open(self, slices: Int64s, closed: Int64s) -> Bools:
         """Whether the last window of each slice is open when slices are closed up to another."""
@@ -145,7 +141,7 @@ class OverlappingTiers(Machine):
             arrived = [table for table in (came.get(tier), moved) if table is not None]
             moved = slices.close(arrived, punctuation_us)
             windows = slices.slide(moved, punctuation_us)
-            closing = int(last_closed(np.array(last_slice_of(punctuation_us, self._window)), self._window))
+            closing = last_closed(last_slice_of(punctuation_us, self._window), self._window)
             late = Stragglers(self._folding, self._window, self.store, _TIER_RUNS * tier + _LATE)
             tables = [*([] if windows is None else [windows]), *late.close(stragglers[tier], closing)]
             old = self._said(tier, said, closing)

@@ -21,11 +21,12 @@ from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.windows import Window
 from latecomer.windows.folding import Folding, moved, slices_of
 from latecomer.windows.grouping import group_rows
+from latecomer.windows.slices import Numbers
 
 _MOST_ROWS = 1 << 21  # that are made at a time where rows are repeated for the windows they are in
 
 
-def last_closed(last_slice: Int64s, window: Window) -> Int64s:
+def last_closed(last_slice: Numbers, window: Window) -> Numbers:
     """The last window that is closed when a slice is; a window after the other is `step` slices further on."""
     return (last_slice - window.slices + 1) // window.step * window.step
 

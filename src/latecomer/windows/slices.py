@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from latecomer.windows.slide import Slider
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 
 RUNS = 1 + SLIDER_RUNS  # of a store
+Numbers = TypeVar("Numbers", int, Int64s)
 
 
 class Slices:
@@ -58,8 +60,8 @@ class Slices:
             self._store.append(table, slices_of(table), self._run)
 
 
-def last_slice_of(punctuation_us: int, window: Window) -> int:
-    """The number of the last slice that a punctuation has passed."""
+def last_slice_of(punctuation_us: Numbers, window: Window) -> Numbers:
+    """The number of the last slice that a punctuation, or each of several, has passed."""
     return (punctuation_us + 1 - window.offset_us) // window.slice_us - 1
 
 
