@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, Int64s, Stretches
+from latecomer.events import FOREVER_US, Bools, Int64s, Stretches
 
 BY_WINDOW, BY_EVENT = "window", "event"
 
@@ -19,6 +19,13 @@ def check_lateness(lateness: str) -> None:
     if lateness not in (BY_WINDOW, BY_EVENT):
         advice = "leave it out, or write 'event' to split by each event's own lateness, as the paper does"
         raise InputError(must("lateness", f"be '{BY_WINDOW}' or '{BY_EVENT}'", lateness, advice))
+
+
+def too_late(ts_us: Int64s, punctuation_us: Int64s, windows: Stretches | None, lateness: str) -> Bools:
+    """Which events come too late, given the last punctuation before each; windows are looked at for late ones only."""
+    found = np.asarray(ts_us <= punctuation_us)
+    found[found] = due_times(ts_us[found], windows, lateness) <= punctuation_us[found]
+    return found
 
 
 def due_times(ts_us: Int64s, windows: Stretches | None, lateness: str) -> Int64s:

@@ -30,7 +30,7 @@ from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, Stretches
 from latecomer.gives import Explained, Gives, Line, Onward, Tally, Verb, own_columns
-from latecomer.lateness import BY_WINDOW, check_lateness, due_times
+from latecomer.lateness import BY_WINDOW, check_lateness, too_late
 from latecomer.outputs import Output, refused, results_of
 from latecomer.progress import Timeline
 from latecomer.runs import StoredRuns
@@ -162,13 +162,13 @@ class _Reorder(Machine):
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         settings, punctuations_us = self._settings, self._punctuations(timeline)
         punctuation_us = timeline.before(batch.tick, punctuations_us)
-        too_late = due_times(batch.ts_us, settings.align, settings.lateness) <= punctuation_us
+        passed = too_late(batch.ts_us, punctuation_us, settings.align, settings.lateness)
         if settings.late == Late.ADJUST:
-            batch = self._adjusted(batch, too_late, punctuation_us)
-            too_late &= punctuation_us == FOREVER_US
-        if too_late.any():
-            yield from self._refuse(batch, too_late, punctuation_us, timeline)
-            batch = batch.filter(~too_late)
+            batch = self._adjusted(batch, passed, punctuation_us)
+            passed &= punctuation_us == FOREVER_US
+        if passed.any():
+            yield from self._refuse(batch, passed, punctuation_us, timeline)
+            batch = batch.filter(~passed)
         yield from self._release(batch.sorted(), settings.ready(int(punctuations_us[-1])))
         self.store.notes[_PASSED] = int(punctuations_us[-1])
         self.store.notes[LATENCY] = int(self._latencies(timeline)[-1])

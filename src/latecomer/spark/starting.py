@@ -1,6 +1,6 @@
 """Starting a query: everything is looked at before anything is written.
 
-1. A start that is refused leaves checkpoint and folders as they are.
+1. A start that we refuse leaves checkpoint and folders as they are; one that Spark refuses has claimed the folders.
 2. Folders are claimed before Spark's offset log is read: see `lane_log.py`.
 3. Settings of the session are other than the user's only while Spark copies them.
 """
