@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_cli import run
+from tests.command import run
 from typer.testing import CliRunner
 
 from latecomer import __version__

@@ -16,6 +16,7 @@ from latecomer.events import FOREVER_US
 from latecomer.quality import classify
 from latecomer.tiers import Ordered
 from latecomer.timetravel import Period, TimeTravel
+from latecomer.windows import Clocks
 from latecomer_lab.timetravel.application import ALERTS, HOUR_US, HOURS, application, count_before_last
 from latecomer_lab.timetravel.machines import LAYOUT, RESULTS, batch_of, follow, in_order, pieces
 
@@ -60,7 +61,8 @@ def _marks(rows: list[tuple[int, int, int]]) -> dict[int, str]:
 def fast_alerts(readings: pa.Table, *, alerts_only: bool = True) -> dict[tuple[int, int], Alert]:
     """The same by the chain, all at once."""
     rows = batch_of(in_order(readings)).user_rows
-    given, _ = application(alerts_only=alerts_only).build(ChunkStore(), LAYOUT).push(rows, FOREVER_US)
+    running = application(alerts_only=alerts_only).build(ChunkStore(), LAYOUT)
+    given = running.push(rows, Clocks.both(FOREVER_US)).rows
     found = [] if given is None else given.to_pylist()
     return {
         (row["meter"], _us(row["window_start"])): (row["too_large"], row["negative"], row["pattern"]) for row in found

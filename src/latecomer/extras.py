@@ -16,6 +16,7 @@ EXTRAS = {
     "vl_convert": "report",
     "jinja2": "report",
     "markupsafe": "report",
+    "sklearn": "tuner",
     "hypothesis": "testing",
 }
 

@@ -16,18 +16,25 @@ from latecomer import __version__
 from latecomer.cli.extra import GROUP, add_commands
 from latecomer.cli.main import app
 from latecomer.errors import InputError, LatecomerError
+from tests.command import run
 
 SENTENCE = "must come from the package latecomer-lab, which is not installed; run: pip install latecomer-lab"
 COMMAND = [str(Path(sys.executable).with_name("latecomer"))]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_help_and_version_answer_without_spark() -> None:
     assert "demo" in run("--help").stdout
-    assert run("--version").stdout.strip() == f"latecomer {__version__}"
+    assert typed("--version").stdout.strip() == f"latecomer {__version__}"
+
+
+def test_an_error_is_the_same_in_a_process_of_its_own() -> None:
+    answer = typed("demo", "--rows", "5")
+    assert (answer.returncode, answer.stdout, answer.stderr) == run("demo", "--rows", "5")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_wrong_arguments_end_with_code_2_and_no_traceback(arguments: tuple[str, 
 
 
 def test_debug_shows_the_traceback() -> None:
-    assert "Traceback" in run("--debug", "demo", "--rows", "5").stderr
+    assert "Traceback" in typed("--debug", "demo", "--rows", "5").stderr
 
 
 def test_the_demo_accounts_for_every_row(spark: SparkSession, tmp_path: Path) -> None:

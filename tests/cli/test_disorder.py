@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from latecomer.cli.main import app
-from tests.cli.test_cli import run
+from tests.command import run
 
 RUNNER = CliRunner()
 
@@ -63,10 +63,12 @@ def test_profile_shows_and_writes_its_numbers(tmp_path: Path) -> None:
 
 
 def test_a_preset_is_made_and_can_be_profiled(tmp_path: Path) -> None:
-    answer = RUNNER.invoke(app, ["generate", "--preset", "traffic", "--seconds", "5", "--out", str(tmp_path / "t")])
+    out = tmp_path / ("t" * 60)
+    answer = RUNNER.invoke(app, ["generate", "--preset", "traffic", "--seconds", "5", "--out", str(out)])
     assert answer.exit_code == 0, answer.output
-    assert pq.read_table(tmp_path / "t" / "events").num_rows == 5_000
-    answer = RUNNER.invoke(app, ["profile", str(tmp_path / "t" / "events"), "--time", "ts", "--source", "source"])
+    assert f"latecomer profile {out}/events --time ts --arrival arrival\n" in answer.output
+    assert pq.read_table(out / "events").num_rows == 5_000
+    answer = RUNNER.invoke(app, ["profile", str(out / "events"), "--time", "ts", "--source", "source"])
     assert answer.exit_code == 0, answer.output
 
 

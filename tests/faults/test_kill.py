@@ -1,4 +1,7 @@
-"""A stream killed with SIGKILL, driver and JVM, again and again, ends like one that was left alone."""
+"""Streams killed with SIGKILL, driver and JVM, again and again, end like ones that were left alone.
+
+A query of every strategy runs in one process, so one kill hits all of them, each in another moment of its micro-batch.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
+from pyspark.sql import SparkSession
 
 import latecomer as lc
-from tests.spark.streams import make_events, write_in_parts
+from tests.faults.stream import CHANGED, PLAYBACK, STRATEGIES, checkpoint, ended, logged, run
+from tests.spark.streams import expected, make_events, write_in_parts
 
-BATCHES = 14
+EVENTS, BATCHES, BEFORE_CHANGE = 20_000, 20, 4
+PLAYED = 24_000  # events, two minutes of arrivals
+KILLS = int(os.environ.get("KILLS", "4"))
+NAMES = (*STRATEGIES, CHANGED, PLAYBACK)
 ROOT = Path(__file__).parents[2]
 
 
-def start(folder: Path, out: str, strategy: str) -> subprocess.Popen[str]:
-    """The stream in a process group of its own, so that its JVM and workers die with it."""
+def start(folder: Path, out: str, *names: str, speed: str = "max") -> subprocess.Popen[str]:
+    """The streams in a process group of their own, so that their JVM and workers die with it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.stream", str(folder), out, strategy],
+        [sys.executable, "-m", "tests.faults.stream", str(folder), out, speed, *names],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -33,94 +41,113 @@ def start(folder: Path, out: str, strategy: str) -> subprocess.Popen[str]:
     )
 
 
-def commits(folder: Path, out: str) -> int:
-    """How many micro-batches have been committed."""
-    return len([p for p in (folder / f"{out}-checkpoint" / "commits").glob("[0-9]*") if p.name.isdigit()])
-
-
 def kill(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def kill_somewhere(folder: Path, out: str, strategy: str, rng: random.Random) -> bool:
-    """Start, wait for one or two commits and a random moment more, kill; False if it was done before."""
-    process = start(folder, out, strategy)
-    goal = commits(folder, out) + rng.choice([0, 1, 2])
-    moment = rng.uniform(0.0, 2.5)
-    deadline = time.monotonic() + 120
-    while commits(folder, out) < goal and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(moment if goal else 6 * moment)
-    if process.poll() is not None:
-        return False
+def kill_somewhere(folder: Path, rng: random.Random, *, early: bool) -> None:
+    """Start, wait for some commits of all queries together and a random moment more, kill; or while they begin."""
+
+    def commits() -> int:
+        return sum(logged(checkpoint(folder, "killed", name)) for name in NAMES)
+
+    process = start(folder, "killed", *rng.sample(NAMES, len(NAMES)), speed="1")
+    if not early:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        goal, deadline = commits() + rng.choice([0, 3, 6]), time.monotonic() + 240
+        while commits() < goal and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+    time.sleep(rng.uniform(0.0, 15.0 if early else 2.5))
+    assert process.poll() is None, "done, or failed, before it could be killed"
     kill(process)
-    return True
 
 
-def lanes(folder: Path, out: str) -> dict[str, pa.Table]:
+def lanes(folder: Path, out: str, name: str) -> dict[str, pa.Table]:
     """Every lane's rows in an order of their own. A kill may shift where Spark cuts batches, never what comes out."""
-    tables = {lane.name: pq.read_table(lane, partitioning=None) for lane in (folder / out).iterdir()}
+    tables = {lane.name: pq.read_table(lane, partitioning=None) for lane in (folder / out / name).iterdir()}
     return {lane: table.sort_by([(name, "ascending") for name in table.column_names]) for lane, table in tables.items()}
 
 
-def survive(folder: Path, strategy: str, kills: int) -> int:
-    """Run a stream until it is done, killed so often on its way; gives how often it was."""
-    rng = random.Random(3)
-    killed = sum(kill_somewhere(folder, "killed", strategy, rng) for _ in range(kills))
-    assert killed >= kills - 1
-    assert start(folder, "killed", strategy).communicate(timeout=300)[0] == "done\n"
-    return killed
+def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    events, played = _absurd(make_events(EVENTS, seed=11)), make_events(PLAYED, seed=12)
+    _prepare(spark, tmp_path, events, played)
+    for name in (*STRATEGIES, CHANGED):
+        run(spark, tmp_path, "whole", name, files=5)
+
+    rng, hit, within = random.Random(3), Counter[str](), Counter[str]()
+    for number in range(KILLS):
+        kill_somewhere(tmp_path, rng, early=number % 4 == 1)
+        for name in NAMES:
+            state = checkpoint(tmp_path, "killed", name)
+            begun, done = (logged(state, log) for log in ("offsets", "commits"))
+            hit[name] += begun > 0 and not (done >= BATCHES or ended(state))
+            within[name] += begun > done
+    assert start(tmp_path, "killed", *NAMES).communicate(timeout=600)[0].endswith("done\n")
+    for name in (*STRATEGIES, CHANGED):
+        rows = _compare(tmp_path, name)
+        print(f"\n{name}: {hit[name]} kills on its way, {within[name]} within a batch; rows: {rows}", end="")
+        assert rows["late"] > 100
+        assert rows["quarantine"] == _quarantined(events)
+    assert min(hit.values()) >= KILLS // 2
+    assert within.total() >= KILLS, "kills must not only come between micro-batches"
+    _assert_changed(tmp_path)
+    _assert_played(tmp_path, played)
 
 
-def compare(folder: Path) -> dict[str, int]:
+def _prepare(spark: SparkSession, folder: Path, events: pa.Table, played: pa.Table) -> None:
+    """Input for all; and queries that have begun with one latency, and have been given another."""
+    (folder / "recording").mkdir()
+    pq.write_table(played.slice(0, 2_010), folder / "recording" / "a.parquet", row_group_size=700)
+    pq.write_table(played.slice(2_010), folder / "recording" / "b.parquet", row_group_size=700)
+    first = EVENTS * BEFORE_CHANGE // BATCHES
+    write_in_parts(events.slice(0, first), folder / "in", BEFORE_CHANGE)
+    for out in ("whole", "killed"):
+        run(spark, folder, out, CHANGED)
+        lc.control(checkpoint(folder, out, CHANGED)).set(latency="300 ms")
+    write_in_parts(events.slice(first), folder / "in", BATCHES - BEFORE_CHANGE, first=BEFORE_CHANGE)
+
+
+def _compare(folder: Path, name: str) -> dict[str, int]:
     """Both runs gave the same rows; gives how many in each lane."""
-    whole, survived = lanes(folder, "whole"), lanes(folder, "killed")
+    whole, survived = lanes(folder, "whole", name), lanes(folder, "killed", name)
     assert set(whole) == set(survived) >= {"results", "late", "quarantine"}
     for lane in whole:
-        assert whole[lane].equals(survived[lane]), lane
+        assert whole[lane].equals(survived[lane]), f"{lane} of {name}: {_difference(whole[lane], survived[lane])}"
     return {lane: len(table) for lane, table in whole.items()}
 
 
-@pytest.mark.parametrize(("strategy", "kills"), [("reorder", 5), ("tiers", 3), ("timetravel", 3), ("stages", 3)])
-def test_kills_at_random_moments_change_nothing(tmp_path: Path, strategy: str, kills: int) -> None:
-    events = make_events(20_000, seed=11)
-    events = events.set_column(1, "ts", _some_absurd(events["ts"]))
-    write_in_parts(events, tmp_path / "in", BATCHES)
-    undisturbed = start(tmp_path, "whole", strategy)
-    assert undisturbed.communicate(timeout=300)[0] == "done\n"
-
-    killed = survive(tmp_path, strategy, kills)
-    rows = compare(tmp_path)
-    assert rows["late"] > 100
-    assert rows["quarantine"] == 20_000 // 500 - _filtered(events)
-    print(f"\n{killed} kills; rows: {rows}")
+def _difference(whole: pa.Table, survived: pa.Table) -> str:
+    """How many rows one has and the other has not, and the first of them."""
+    rows = [Counter(map(str, table.to_pylist())) for table in (whole, survived)]
+    lost, added = rows[0] - rows[1], rows[1] - rows[0]
+    return f"lost {lost.total()}: {[*lost][:3]}, added {added.total()}: {[*added][:3]}"
 
 
-def test_a_latency_that_was_changed_stays_changed_after_kills(tmp_path: Path) -> None:
-    events = make_events(12_000, seed=12)
-    write_in_parts(events.slice(0, 6_000), tmp_path / "in", 3)
-    for out in ("whole", "killed"):
-        assert start(tmp_path, out, "reorder").communicate(timeout=300)[0] == "done\n"
-    before = lanes(tmp_path, "whole")["results"]
-    for out in ("whole", "killed"):
-        lc.control(tmp_path / f"{out}-checkpoint").set(latency="300 ms")
-    write_in_parts(events.slice(6_000), tmp_path / "in", 7, first=3)
-    assert start(tmp_path, "whole", "reorder").communicate(timeout=300)[0] == "done\n"
-    killed = survive(tmp_path, "reorder", 3)
-    rows = compare(tmp_path)
-    late = lanes(tmp_path, "whole")["late"]["lateness_us"].to_pylist()
+def _assert_changed(folder: Path) -> None:
+    """The latency that was set holds, after all kills."""
+    late = lanes(folder, "killed", CHANGED)["late"]["lateness_us"].to_pylist()
     assert min(late) < 1_000_000, "later than the new latency, not than the old one"
-    assert rows["results"] > len(before)
-    print(f"\n{killed} kills; rows: {rows}")
 
 
-def _some_absurd(times: pa.ChunkedArray) -> pa.Array:
-    values = times.cast(pa.int64()).to_pylist()
-    return pa.array([None if i % 500 == 0 else v for i, v in enumerate(values)], pa.timestamp("us", "UTC"))
+def _assert_played(folder: Path, played: pa.Table) -> None:
+    """Every event that was played came out once, as the slow twin says."""
+    given, late = expected(played)
+    found = lanes(folder, "killed", PLAYBACK)
+    assert sorted(found["results"]["id"].to_pylist()) == sorted(given)
+    assert sorted(found["late"]["id"].to_pylist()) == late
+    assert len(given) + len(late) == PLAYED
 
 
-def _filtered(events: pa.Table) -> int:
-    """Absurd rows that the stream's own `where` drops."""
+def _absurd(events: pa.Table) -> pa.Table:
+    """Every 500th event has no time."""
+    values = events["ts"].cast(pa.int64()).to_pylist()
+    times = pa.array([None if i % 500 == 0 else v for i, v in enumerate(values)], pa.timestamp("us", "UTC"))
+    return events.set_column(events.schema.get_field_index("ts"), "ts", times)
+
+
+def _quarantined(events: pa.Table) -> int:
+    """Events without a time that the streams' own `where` leaves."""
     keys = events["key"].to_pylist()
-    return sum(1 for position in range(0, len(keys), 500) if keys[position] == 3)
+    return sum(1 for position in range(0, len(keys), 500) if keys[position] != 3)

@@ -9,7 +9,7 @@ from email.parser import Parser
 from pathlib import Path
 
 BASE = ("numba", "numpy", "pandas", "pyarrow")
-EXTRAS = ("spark", "cli", "report", "testing", "all")
+EXTRAS = ("spark", "cli", "report", "tuner", "testing", "all")
 
 
 def check_wheel(wheel: Path) -> int:

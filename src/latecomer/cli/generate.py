@@ -77,7 +77,8 @@ def _preset(name: str, settings: dict[str, Any], out: Path, format: str, engine:
     with stepping(f"generate {name}", 2) as tell:
         folder = write_stream(made, out, format=cast(Any, format), engine=cast("Engine", engine), tell=tell)
     console.print(f"{made.rows:,} rows asked, written in order of arrival to {escape(str(folder))}", highlight=False)
-    console.print(f"look at them: latecomer profile {escape(str(folder))} --time ts --arrival arrival", highlight=False)
+    command = f"latecomer profile {escape(str(folder))} --time ts --arrival arrival"
+    console.print(f"look at them: {command}", highlight=False, soft_wrap=True)  # whole, to be copied
 
 
 def _experiments(config: Path, out: Path, options: dict[str, Any], engine: str) -> None:

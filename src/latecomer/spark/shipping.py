@@ -10,6 +10,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,22 @@ def ship(spark: SparkSession) -> None:
         raise InputError(must("ship", "be given a Spark session", spark, "e.g. lc.ship(spark)"))
     spark.addArtifacts(str(_archive()), pyfile=True)
     _checked.discard(spark)
+
+
+@contextmanager
+def imported_by_server() -> Iterator[None]:
+    """While a stream starts: over Connect its micro-batches end in a Python of the server's, out of reach of `ship`."""
+    try:
+        yield
+    except PySparkException as error:
+        if "No module named 'latecomer" not in str(error):
+            raise
+        where, advice = (
+            "Python of the Spark Connect server",
+            "install it where the server runs: ship reaches workers only",
+        )
+        got = "ModuleNotFoundError: No module named 'latecomer'"
+        raise LatecomerError(must(where, "be able to import latecomer for a stream", got, advice)) from error
 
 
 @cache
