@@ -1,9 +1,9 @@
 """Jumps of the mark: is it a clock that is wrong, or a stream that went on after a gap?
 
-A jump is the last large rise of the mark in one tick (in a stream's first, from its least time to its largest). It
-stands until the mark has gone on as far beyond it as it was long. After a gap, rows go on beyond the jump. A clock that
-is wrong leaves them behind: they lie between where the mark was and where it is, newer than all before and yet too
-late. So rows are counted on both sides.
+A jump is the last large rise of the mark in one tick (in a stream's first, from the least time of its first micro-batch
+to the largest of the tick). It stands until the mark has gone on as far beyond it as it was long. After a gap, rows go
+on beyond the jump. A clock that is wrong leaves them behind: they lie between where the mark was and where it is, newer
+than all before and yet too late. So rows are counted on both sides.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import latecomer as lc
 from tests.faults.stream import ask
@@ -74,6 +75,66 @@ def test_the_same_batch_written_again_replaces_itself_and_another_is_refused(
         events.where("id > 7").reorder(LATENCY).write(tmp_path / "out")
 
 
+def test_a_batch_may_have_other_shards_and_more_input_but_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    events, out = make_events(400, seed=4), tmp_path / "out"
+    write_in_parts(events.slice(0, 200), tmp_path / "in", 1)
+    write_in_parts(events, tmp_path / "other", 1)
+
+    def question(name: str, shards: int) -> lc.Result:
+        df = spark.read.schema(SCHEMA).parquet(str(tmp_path / name))
+        return lc.disordered(df, time="ts", key="key", arrival="arrival", order="id", shards=shards).reorder("1 hour")
+
+    question("in", shards=2).write(out)
+    write_in_parts(events.slice(200), tmp_path / "in", 1, first=1)
+    question("in", shards=3).write(out)  # as another machine with other cores would
+    with pytest.raises(lc.InputError, match=r"input of .*results must be what it was filled from \(file:.*/in\)"):
+        question("other", shards=2).write(out)
+    assert plain(out, "results") == committed(spark, out, "results") == list(range(400))
+
+
+def test_lanes_keep_their_folders_and_columns(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(300, seed=4), tmp_path / "in", 1)
+    run(stream(spark, tmp_path).pass_through(), tmp_path, "out")
+    swapped = {"results": tmp_path / "out/late", "late": tmp_path / "out/results"}
+    with pytest.raises(lc.InputError, match=r"folder of lane 'results' must be its own; got .*, of lane 'late'"):
+        run(stream(spark, tmp_path).pass_through(), tmp_path, "out", sinks=swapped)
+    windows = stream(spark, tmp_path).tumbling("1 s").pass_through()
+    with pytest.raises(lc.InputError, match=r"columns of .*results must stay struct<id:bigint,.*; got '.*window_start"):
+        run(windows, tmp_path, "out", from_here_on=True)
+    write_in_parts(make_events(600, seed=4).slice(300), tmp_path / "in", 1, first=1)
+    others = {lane: tmp_path / "windows" / lane for lane in ("results", "late", "quarantine")}
+    run(windows, tmp_path, "out", from_here_on=True, sinks=others)
+    assert {"window_start", "window_end"} < set(lc.read(spark, tmp_path / "windows", "results").columns)
+
+
+def test_a_start_that_spark_refuses_disturbs_no_query_that_has_the_folders(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_in_parts(make_events(300, seed=4), tmp_path / "in", 1)
+    result, checkpoint = stream(spark, tmp_path).reorder(LATENCY), tmp_path / "checkpoint"
+    changed = stream(spark, tmp_path).where("id >= 0").reorder(LATENCY)
+    running = result.start(tmp_path / "out", checkpoint=checkpoint)
+
+    def refuse(*arguments: Any) -> None:
+        raise RuntimeError("not now")
+
+    try:
+        running.processAllAvailable()
+        with monkeypatch.context() as patched:
+            patched.setattr(DataStreamWriter, "start", refuse)
+            with pytest.raises(RuntimeError, match="not now"):
+                changed.start(tmp_path / "out", checkpoint=checkpoint, from_here_on=True)
+        write_in_parts(make_events(600, seed=4).slice(300), tmp_path / "in", 1, first=1)
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    rows = committed(spark, tmp_path / "out", "results")
+    assert len(rows) > 100
+    write_in_parts(make_events(900, seed=4).slice(600), tmp_path / "in", 1, first=2)
+    run(result, tmp_path, "out", checkpoint=checkpoint)  # a later one goes on, with the input that is in force
+    assert len(committed(spark, tmp_path / "out", "results")) > len(rows)
+
+
 def test_a_checkpoint_from_an_older_copy_doubles_no_row(spark: SparkSession, tmp_path: Path) -> None:
     events = make_events(1_600, seed=5)
     given, late = expected(events)
@@ -112,17 +173,22 @@ def test_a_repeated_batch_whose_lanes_are_empty_now_leaves_nothing(spark: SparkS
 
 
 def test_a_stale_run_can_neither_write_nor_harm(spark: SparkSession, tmp_path: Path) -> None:
-    from latecomer.spark.lane_files import claim_lane
-    from latecomer.spark.lane_log import LaneLog
+    from latecomer.spark.lane_files import FileLane, announce_lane, take_over
+    from latecomer.spark.lane_log import Claim
     from latecomer.spark.sinks import Files
 
     files, rows = Files(str(tmp_path / "lane")), spark.range(5)
-    log = LaneLog.of(spark, files.path)
-    old = claim_lane(spark, "me", files, rows.schema, again=-1).set_aside(spark, log, -1)
+    claim = Claim("me", "results", rows.schema.json(), "parquet")
+
+    def begun(through: int) -> FileLane:
+        lane = announce_lane(spark, files, claim)
+        return take_over(spark, {"results": lane}, lambda: through)["results"]
+
+    old = begun(-1)
     old(rows, 0)
     old.publish(spark, 0)
     old(spark.range(10, 15), 1)  # and then it is silent for long
-    new = claim_lane(spark, "me", files, rows.schema, again=-1).set_aside(spark, log, 1)
+    new = begun(1)
     new(spark.range(10, 15), 1)
     assert lc.read(spark, files.path).count() == 5
     new.publish(spark, 1)

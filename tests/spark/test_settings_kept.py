@@ -116,6 +116,20 @@ def test_a_query_that_got_the_settings_of_another_stops_before_it_writes(
     assert not list((tmp_path / "out").rglob("part-*.parquet"))
 
 
+def test_a_checkpoint_that_was_begun_without_tuning_goes_on_with_it(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(make_events(200, seed=1), tmp_path / "in", 1)
+    result = events(spark, tmp_path).reorder("1 s")
+    spark.conf.set(PARTITIONS, "3")
+    try:
+        run(result, tmp_path, tune=False)
+    finally:
+        spark.conf.set(PARTITIONS, "2")
+    write_in_parts(make_events(400, seed=1).slice(200), tmp_path / "in", 1, first=1)
+    with pytest.warns(lc.LatecomerWarning, match=r"has 3 partitions for 2 shards, as it was begun with \(tune=False\)"):
+        run(result, tmp_path)
+    assert {row["batch"] for row in lc.read(spark, tmp_path / "out", "results").collect()} == {0, 1}
+
+
 def test_what_already_has_the_wanted_value_is_not_set(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

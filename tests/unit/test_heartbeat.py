@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from latecomer.spark.compat import ReadAllAvailable
-from latecomer.spark.heartbeat import MOST_AT_ONCE, HeartbeatReader
+from latecomer.spark.heartbeat import MOST_AT_ONCE, HeartbeatReader, most_at_once
 
 SECOND = 1_000_000_000
 
@@ -23,9 +23,9 @@ class Clock:
 class Asked:
     """A reader that Spark asks again and again; `ran` is the sum of its beats, in ticks of 100 ms."""
 
-    def __init__(self, clock: Clock, beat: int = 0) -> None:
+    def __init__(self, clock: Clock, beat: int = 0, every_us: int = 0) -> None:
         self.clock, self.offset, self.ran = clock, {"beat": beat}, 0
-        self.reader = HeartbeatReader(10_000_000, 100_000, clock)
+        self.reader = HeartbeatReader(10_000_000, 100_000, clock, most_at_once(10_000_000, every_us))
         self.after(0)
 
     def after(self, seconds: float) -> int:
@@ -58,6 +58,12 @@ def test_a_process_that_stood_still_has_asked_nobody() -> None:
     assert asked.after(3_600) == MOST_AT_ONCE
     assert asked.after(0) == MOST_AT_ONCE
     assert asked.after(10) == MOST_AT_ONCE + 1
+
+
+def test_a_query_whose_micro_batches_are_rare_counts_all_of_its_time() -> None:
+    asked = Asked(Clock(), every_us=600_000_000)
+    assert [asked.after(600), asked.after(605), asked.after(595)] == [60, 120, 180]
+    assert asked.after(24 * 3_600) == 180 + 61, "and no more where it stood still"
 
 
 def test_with_available_now_no_silence_is_counted() -> None:

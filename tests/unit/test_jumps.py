@@ -69,7 +69,7 @@ def steady(count: int = 2_000, start: int = 0) -> Int64s:
 
 
 @pytest.mark.parametrize("ahead_us", [10 * MINUTE, HOUR, 27 * YEAR])
-@pytest.mark.parametrize("place", [1, 300, 1_500])
+@pytest.mark.parametrize("place", [0, 1, 300, 1_500])
 def test_one_row_from_the_future_is_named_once_with_what_it_made_late(ahead_us: int, place: int) -> None:
     times = steady()
     times[place] += ahead_us
@@ -104,6 +104,17 @@ def test_two_sources_far_apart_and_uploads_after_a_night_are_not_named() -> None
     assert warned(apart) == []
     morning = np.stack([steady(start=8 * HOUR), *(steady(start=n * HOUR) for n in (1, 3, 5))], axis=1).ravel()
     assert warned(np.concatenate([steady(), morning])) == []
+
+
+def test_a_wrong_clock_in_the_first_tick_is_told_where_rows_have_stamps() -> None:
+    """The first micro-batch goes on after that tick, with rows that lie behind its mark."""
+    times = steady()
+    times[0] += YEAR
+    for batches in (1, 2, 50):
+        assert len(warned(times, batches=batches)) == 1
+    assert warned(steady(), batches=1) == []
+    backwards = np.concatenate([steady()[:50][::-1], steady()[50:]])
+    assert warned(backwards, latency_us=1) == [], "a first tick that is not the earliest is no wrong clock"
 
 
 def test_a_wrong_clock_in_the_very_first_micro_batch_is_told() -> None:

@@ -2,7 +2,8 @@
 
 1. Nothing of a batch can be read with `lc.read` before all its lanes are written.
 2. A repeated batch replaces itself, lane by lane, so after any crash every row is there once.
-3. A run's first batch may be one that an earlier run began: all its lanes are written, also those that are empty.
+3. A run takes its folders with its first batch, which may be one that an earlier run began: all its lanes are
+   written, also those that are empty.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, Observation
 
@@ -17,10 +19,13 @@ from latecomer.errors import LatecomerWarning, StateError
 from latecomer.gives import RESULTS
 from latecomer.spark.counters import Counters
 from latecomer.spark.jump_watch import JUMP_COUNTERS, JumpWatch
-from latecomer.spark.lane_files import FileLane
+from latecomer.spark.lane_files import FileLane, take_over
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
+from latecomer.spark.records import whole
 from latecomer.spark.sinks import Discard
+from latecomer.spark.steering import Steered
+from latecomer.spark.stored import last_batch
 
 LaneWriter = Callable[[DataFrame, int], object]
 
@@ -30,8 +35,9 @@ class BatchWriter:
     """The function that `foreachBatch` runs; `write` gives the counters named.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
-    user's callable may not. An empty lane is written in a run's first batch only. spool: where packed rows go on a
-    platform that keeps none. check: what is looked at before the first batch of a run is written.
+    user's callable may not. An empty lane is written in a run's first batch only. checkpoint: its whole path, None in a
+    batch. spool: where packed rows go on a platform that keeps none. steered: what looks at counters and changes
+    settings. check: what is looked at before a run begins.
     """
 
     lanes: Lanes
@@ -39,7 +45,9 @@ class BatchWriter:
     counters: Counters
     watch: JumpWatch
     names: tuple[str, ...] = ()
+    checkpoint: str | None = None
     spool: str | None = None
+    steered: Steered | None = None
     check: Callable[[DataFrame, int], None] | None = None
     _said: list[str] = field(default_factory=list)
     _begun: bool = False
@@ -50,8 +58,8 @@ class BatchWriter:
 
     def write(self, packed: DataFrame, batch: int) -> dict[str, int]:
         """Write all lanes of a batch and let them be read."""
-        if self.check is not None and not self._begun:
-            self.check(packed, batch)
+        if not self._begun:
+            self._begin(packed, batch)
         packed, kept = _kept(packed, self.spool, self._said)
         try:
             counts, written = self._write_lanes(packed, batch)
@@ -60,10 +68,22 @@ class BatchWriter:
             if kept:
                 packed.unpersist()
         self._begun = True
-        return counts
+        if self.steered is not None:
+            self.steered.after(counts)
+        return {name: counts[name] for name in self.names}
+
+    def _begin(self, packed: DataFrame, batch: int) -> None:
+        """Take the folders, after a last look."""
+        spark, files = packed.sparkSession, {n: each for n, each in self.targets.items() if isinstance(each, FileLane)}
+        if self.check is not None:
+            self.check(packed, batch)
+        offsets = None if self.checkpoint is None else whole(f"{self.checkpoint}/offsets")
+        planned = None if offsets is None else partial(last_batch, spark, offsets)
+        self.targets = {**self.targets, **take_over(spark, files, planned)}
 
     def _write_lanes(self, packed: DataFrame, batch: int) -> tuple[dict[str, int], list[str]]:
-        asked = tuple(dict.fromkeys([*self.names, *JUMP_COUNTERS]))
+        steering = () if self.steered is None else self.steered.names
+        asked = tuple(dict.fromkeys([*self.names, *JUMP_COUNTERS, *steering]))
         counted = [*self.counters.columns(asked), *map(rows_in, LANES)]
         counts = self._write_results(packed, batch, counted)
         rows, written = {lane: counts.pop(f"rows in {lane}") for lane in LANES}, [RESULTS]
@@ -72,7 +92,7 @@ class BatchWriter:
                 self.targets[name](self.lanes.rows(packed, name), batch)
                 written.append(name)
         self.watch.look(counts)
-        return {name: counts[name] for name in self.names}, written
+        return counts, written
 
     def _write_results(self, packed: DataFrame, batch: int, counted: list[Column]) -> dict[str, int]:
         """Write the results and count all lanes, in one action where the sink allows it."""

@@ -21,6 +21,15 @@ FORMAT = "latecomer-heartbeat"
 MOST_AT_ONCE = 3  # periods that count between two times that Spark asks: a process that stood still asked nobody
 
 
+def most_at_once(period_us: int, every_us: int) -> int:
+    """The same for a query that asks every so often: then as many as it is to wait, and what has begun.
+
+    >>> most_at_once(10_000_000, 0), most_at_once(10_000_000, 600_000_000)
+    (3, 61)
+    """
+    return max(MOST_AT_ONCE, every_us // period_us + 1)
+
+
 class Heartbeat(DataSource):
     """The data source behind `heartbeat=`."""
 
@@ -33,7 +42,8 @@ class Heartbeat(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         """Spark's call."""
-        return stream_reader(HeartbeatReader(int(self.options["period_us"]), int(self.options["tick_us"])))
+        period_us, tick_us, most = (int(self.options[name]) for name in ("period_us", "tick_us", "most"))
+        return stream_reader(HeartbeatReader(period_us, tick_us, most=most))
 
 
 class _Beat(InputPartition):
@@ -42,10 +52,12 @@ class _Beat(InputPartition):
 
 
 class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Counts the periods for which it is asked; `clock` gives nanoseconds and never goes back."""
+    """Counts the periods for which it is asked, at most `most` at once; `clock`: nanoseconds that never go back."""
 
-    def __init__(self, period_us: int, tick_us: int, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        self._period_us, self._tick_us, self._clock = period_us, tick_us, clock
+    def __init__(
+        self, period_us: int, tick_us: int, clock: Callable[[], int] = time.monotonic_ns, most: int = MOST_AT_ONCE
+    ) -> None:
+        self._period_us, self._tick_us, self._clock, self._most = period_us, tick_us, clock, most
         self._counted_ns: int | None = None  # up to when time has been counted
         self._given = 0
         self._over = False
@@ -73,7 +85,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since_ns = now_ns if self._counted_ns is None else self._counted_ns
         passed = (now_ns - since_ns) // period_ns
         self._counted_ns = since_ns + passed * period_ns
-        return min(passed, MOST_AT_ONCE)
+        return min(passed, self._most)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         before, after = (offset["beat"] * self._period_us // self._tick_us for offset in (start, end))
@@ -84,8 +96,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield (partition.ran_ticks,)
 
 
-def heartbeat(spark: SparkSession, period_us: int, tick_us: int) -> DataFrame:
-    """A stream of one row per beat: for how many ticks the query has run since the last one."""
+def heartbeat(spark: SparkSession, period_us: int, tick_us: int, every_us: int) -> DataFrame:
+    """A stream of one row per beat: for how many ticks the query, which asks every so often, has run since the last."""
     spark.dataSource.register(Heartbeat)
-    stream = spark.readStream.format(FORMAT).options(period_us=str(period_us), tick_us=str(tick_us))
-    return stream.load()
+    options = {"period_us": period_us, "tick_us": tick_us, "most": most_at_once(period_us, every_us)}
+    return spark.readStream.format(FORMAT).options(**{name: str(value) for name, value in options.items()}).load()

@@ -57,9 +57,10 @@ class Lanes:
         view = self.view(name)
         if view is not None:
             return spark_schema(view.columns(self.gives.columns))
-        late = _together(self.inputs) if name == "late" else next(iter(self.inputs.values()))
         fields = dict(_LATE_FIELDS if name == "late" else _QUARANTINE_FIELDS)
-        return with_fields(late, {**fields, STAGE: T.StringType()} if len(self.inputs) > 1 else fields)
+        return with_fields(
+            _together(self.inputs), {**fields, STAGE: T.StringType()} if len(self.inputs) > 1 else fields
+        )
 
     def view(self, name: str) -> View | None:
         """A view of the results by its name; None for other lanes."""

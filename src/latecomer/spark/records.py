@@ -118,6 +118,8 @@ def whole_file(spark: SparkSession, path: str) -> list[str]:
 
 def files_in(spark: SparkSession, folder: str) -> list[str]:
     """The whole paths of all files in a folder, and below it, that Spark does not hide."""
+    if _is_local(spark, folder):
+        return Records(folder, local=True).paths(spark)
     listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     return _inputs(existing(lambda: listed.load(folder)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -45,13 +45,25 @@ Target = Files | Callable[[DataFrame, int], object]
 
 def as_sink(value: SinkLike, where: str) -> Target:
     """A folder's name, files or a callable, as a sink."""
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if isinstance(value, str) and value:
-        return Files(value)
-    if isinstance(value, Files) or (callable(value) and not isinstance(value, str) and _takes_two(value)):
+    if isinstance(value, str | os.PathLike):
+        return Files(folder_of(value, where))
+    if isinstance(value, Files):
+        return replace(value, path=folder_of(value.path, where))
+    if callable(value) and _takes_two(value):
         return value
     raise InputError(must(where, "be a folder or a callable (DataFrame, batch id)", value, "give a path"))
+
+
+def folder_of(value: object, where: str) -> str:
+    """A folder's path as text, which names one: Spark writes to a path as it is, and reads some as patterns."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str) or not path.strip():
+        raise InputError(must(where, "be a folder", value, "give its path as text"))
+    found = sorted(set(path) & set("*?[]{}\\"))
+    if found:
+        advice = f"choose another name: where Spark reads, {' '.join(found)} in a path stand for others"
+        raise InputError(must(where, "name one folder", path, advice))
+    return path
 
 
 def _takes_two(function: Callable[..., object]) -> bool:

@@ -1,35 +1,41 @@
 """Starting a query: everything is looked at before anything is written.
 
-1. A start that we refuse leaves checkpoint and folders as they are; one that Spark refuses has claimed the folders.
-2. Folders are claimed before Spark's offset log is read: see `lane_log.py`.
+1. A start that we refuse leaves checkpoint and folders as they are.
+2. One that Spark refuses, at once or in the query's own thread, takes nothing: a run is announced in its folders, and
+   takes them with its first batch (`lane_log.py`). A query that has them runs on, and a later start finds them as
+   they were. In a checkpoint that has batches, changed input is stored when Spark has accepted the query; in one that
+   has none, settings bind nothing.
 3. Settings of the session are other than the user's only while Spark copies them.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import posixpath
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from latecomer.contract import Steering
 from latecomer.durations import duration_us
-from latecomer.errors import InputError, StateError, must
+from latecomer.errors import InputError, LatecomerWarning, StateError, must
 from latecomer.spark.batches import BatchWriter, LaneWriter
 from latecomer.spark.compat import available_now_settings, await_sources
 from latecomer.spark.failures import in_one_sentence
 from latecomer.spark.jump_watch import JumpWatch
-from latecomer.spark.lane_files import FileLane, check_lanes, claim_lane
-from latecomer.spark.lane_log import LaneLog
-from latecomer.spark.lanes import Lanes
+from latecomer.spark.lane_files import announce_lane, check_lanes
+from latecomer.spark.lane_log import Claim
 from latecomer.spark.planner import Query
-from latecomer.spark.records import whole_file
+from latecomer.spark.records import whole, whole_file
 from latecomer.spark.session import PARTITIONS, check_provider_at_start, settings_for_start
-from latecomer.spark.shipping import check_workers
+from latecomer.spark.shipping import check_workers, imported_by_server
 from latecomer.spark.sinks import Files, Target
 from latecomer.spark.started import started
-from latecomer.spark.stored import control_file, find_checkpoint, last_planned, question
+from latecomer.spark.steering import Steered
+from latecomer.spark.stored import control_file, find_checkpoint, last_batch, question
 
 
 @dataclass(frozen=True)
@@ -44,32 +50,44 @@ class Start:
     from_here_on: bool
     metric: str
 
+    @property
+    def every_us(self) -> int:
+        """The time between micro-batches, 0 where they come as they can."""
+        every = self.trigger.get("processingTime")
+        return 0 if every is None else duration_us(every, "every")
+
 
 def start_query(query: Query, asked: Start, *, flat: bool) -> StreamingQuery:
     """Start a streaming query, or refuse to with everything as it was."""
     spark = query.declared.df.sparkSession
-    if not asked.checkpoint:
-        raise InputError(must("checkpoint", "be a folder", asked.checkpoint, "give a path that stays"))
     if asked.name is not None and asked.name in [running.name for running in spark.streams.active]:
         advice = "stop that query before, or choose another name"
         raise InputError(must("name", "be that of no query that runs in this session", asked.name, advice))
+    steering = query.steering
+    if steering is not None:
+        steering.check_every(asked.every_us)
     check_workers(spark)
     found = find_checkpoint(spark, asked.checkpoint, query.stored.get("format"))
     new = found.must_be_written(spark, query.stored, from_here_on=asked.from_here_on)
     check_provider_at_start(spark, tune=asked.tune)
-    check_lanes(spark, found.id, _files(asked.targets).values())
-    if new:
+    claims = _claims(query, found.id, asked.targets)
+    check_lanes(spark, _files(asked.targets), claims)
+    if new and not found.bound:
         found.write(spark, query.stored)
-    lanes = _claimed(spark, found.id, asked.targets, query.lanes)
-    lanes = _going_on(spark, lanes, asked)
-    return _started(query, asked, lanes, flat=flat)
+    running = _started(query, asked, _announced(spark, asked.targets, claims), steering, flat=flat)
+    if new and found.bound:
+        found.write(spark, query.stored)
+    return running
 
 
-def _started(query: Query, asked: Start, lanes: dict[str, LaneWriter], *, flat: bool) -> StreamingQuery:
+def _started(
+    query: Query, asked: Start, lanes: dict[str, LaneWriter], steering: Steering | None, *, flat: bool
+) -> StreamingQuery:
     spark = query.declared.df.sparkSession
     control = control_file(spark, asked.checkpoint)
     root = control.rsplit("/", 1)[0]
-    packed = query.counters.observed(query.packed(control if query.controlled else None), asked.metric)
+    packed = query.packed(control if query.controlled else None, asked.every_us)
+    packed = query.counters.observed(packed, asked.metric)
     writer = packed.writeStream.option("checkpointLocation", asked.checkpoint)
     if asked.name is not None:
         writer = writer.queryName(asked.name)
@@ -80,8 +98,13 @@ def _started(query: Query, asked: Start, lanes: dict[str, LaneWriter], *, flat: 
     with settings_for_start(spark, query.shards, flat=flat, local=local, tune=asked.tune, more=more) as refused:
         check = PartitionsCheck(root, query.shards) if asked.tune and PARTITIONS not in refused else None
         spool, watch = f"{root}/latecomer-packed", _watch(query)
-        write = BatchWriter(query.lanes, lanes, query.counters, watch, spool=spool, check=check)
-        running = writer.foreachBatch(write).start()
+        names = tuple(stage.name for stage in query.stages)
+        steered = None if steering is None else Steered(steering, names, control)
+        write = BatchWriter(
+            query.lanes, lanes, query.counters, watch, checkpoint=root, spool=spool, steered=steered, check=check
+        )
+        with imported_by_server():
+            running = writer.foreachBatch(write).start()
         if more:
             await_sources(running)
     return started(running)
@@ -92,12 +115,13 @@ def _watch(query: Query) -> JumpWatch:
 
 
 def write_once(query: Query, targets: dict[str, Target], *, flat: bool, tune: bool) -> dict[str, int]:
-    """Run a batch query and write its lanes; the same question again replaces what it wrote."""
+    """Run a batch query and write its lanes; the same question of the same input again replaces what it wrote."""
     spark, owner = query.declared.df.sparkSession, f"batch {question(query.stored)}"
     check_workers(spark)
     check_provider_at_start(spark, tune=tune)
-    check_lanes(spark, owner, _files(targets).values())
-    lanes = _claimed(spark, owner, targets, query.lanes, again=0)
+    claims = _claims(query, owner, targets)
+    check_lanes(spark, _files(targets), claims)
+    lanes = _announced(spark, targets, claims)
     write = BatchWriter(query.lanes, lanes, query.counters, _watch(query), tuple(query.counters.tallies))
     with settings_for_start(spark, query.shards, flat=flat, tune=tune), in_one_sentence():
         return write.write(query.packed(), 0)
@@ -107,33 +131,30 @@ def _files(targets: dict[str, Target]) -> dict[str, Files]:
     return {name: target for name, target in targets.items() if isinstance(target, Files)}
 
 
-def _claimed(
-    spark: SparkSession, owner: str, targets: dict[str, Target], lanes: Lanes, again: int = -1
-) -> dict[str, LaneWriter]:
-    """The lanes' sinks, with those that are folders in the hands of a new run."""
+def _claims(query: Query, owner: str, targets: dict[str, Target]) -> dict[str, Claim]:
+    """What is said of each lane's folder."""
+    df = query.declared.df
+    read = None if df.isStreaming else tuple(sorted({posixpath.dirname(path) for path in df.inputFiles()}))
     return {
-        name: claim_lane(spark, owner, target, lanes.schema(name), again) if isinstance(target, Files) else target
+        name: Claim(owner, name, query.lanes.schema(name).json(), files.format, read)
+        for name, files in _files(targets).items()
+    }
+
+
+def _announced(spark: SparkSession, targets: dict[str, Target], claims: dict[str, Claim]) -> dict[str, LaneWriter]:
+    """The lanes' sinks, with those that are folders ready for a new run."""
+    return {
+        name: announce_lane(spark, target, claims[name]) if isinstance(target, Files) else target
         for name, target in targets.items()
     }
-
-
-def _going_on(spark: SparkSession, lanes: dict[str, LaneWriter], asked: Start) -> dict[str, LaneWriter]:
-    """The same lanes, with what lies beyond the checkpoint set aside; one run may have left files in any of them."""
-    through, files = last_planned(spark, asked.checkpoint), _files(asked.targets)
-    found = {
-        name: lane.set_aside(spark, LaneLog.of(spark, files[name].path), through)
-        for name, lane in lanes.items()
-        if isinstance(lane, FileLane)
-    }
-    again = max((lane.again for lane in found.values()), default=through)
-    return {**lanes, **{name: replace(lane, again=again) for name, lane in found.items()}}
 
 
 @dataclass(frozen=True)
 class PartitionsCheck:
     """Stop a query that was started with another number of partitions than it has shards, before it writes.
 
-    Settings belong to the session: whoever changes them in the moment of a start changes them for that query too.
+    Settings belong to the session: whoever changes them in the moment of a start changes them for that query too. A
+    checkpoint that was begun with `tune=False` keeps the number it has: batches are committed, and a warning says so.
     """
 
     checkpoint: str
@@ -141,16 +162,21 @@ class PartitionsCheck:
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Look at what Spark has written down for a batch; where it cannot be read, go on."""
-        lines = whole_file(packed.sparkSession, f"{self.checkpoint}/offsets/{batch}")
+        spark = packed.sparkSession
+        lines = whole_file(spark, f"{self.checkpoint}/offsets/{batch}")
         try:
             got = json.loads(lines[1])["conf"][PARTITIONS]
         except (IndexError, ValueError, KeyError, TypeError):
             return
-        if got != str(self.shards):
-            advice = (
-                f"another thread has set it while the query started: start with another checkpoint ({self.checkpoint})"
-            )
+        if got == str(self.shards):
+            return
+        if last_batch(spark, whole(f"{self.checkpoint}/commits")) < 0:
+            advice = "another thread has set it while the query started, or it was begun with tune=False: start with "
+            advice += f"another checkpoint, or with tune=False ({self.checkpoint})"
             raise StateError(must(PARTITIONS, f"be {self.shards}, one for each shard", got, advice))
+        text = f"the checkpoint {self.checkpoint} has {got} partitions for {self.shards} shards, as it was begun with "
+        text += "(tune=False), and Spark keeps them: with another checkpoint each shard has one, which is faster"
+        warnings.warn(text, LatecomerWarning, stacklevel=2)
 
 
 def trigger_of(every: str | None, *, available_now: bool) -> dict[str, Any]:

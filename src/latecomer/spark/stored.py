@@ -20,11 +20,12 @@ from pyspark.sql import SparkSession
 from latecomer.contract import VERBS
 from latecomer.controls import Control, stage_control
 from latecomer.errors import StateError, must
-from latecomer.query_control import FILE, SETTINGS, Values, read_values
+from latecomer.query_control import FILE, SETTINGS, Values, is_stage, read_values
 from latecomer.spark.records import Records, records_at
 
 Stored = dict[str, Any]
 INPUT = "input"  # what is done to rows before the strategy
+SHARDS = "shards"
 _OWN = ("id", "number")  # what a record has besides the settings
 
 
@@ -35,8 +36,9 @@ def fingerprint(stored: Stored) -> str:
 
 
 def question(stored: Stored) -> str:
-    """A short name for all that a query asks."""
-    return hashlib.sha256(_text(stored).encode()).hexdigest()[:16]
+    """A short name for all that a query asks; in how many shards it is answered changes no answer."""
+    asked = {name: value for name, value in stored.items() if name != SHARDS}
+    return hashlib.sha256(_text(asked).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Checkpoint:
     number: int
     settings: Stored | None
     planned: int
+
+    @property
+    def bound(self) -> bool:
+        """Whether there are batches that depend on the settings."""
+        return self.settings is not None and self.planned >= 0
 
     def must_be_written(self, spark: SparkSession, stored: Stored, *, from_here_on: bool) -> bool:
         """Whether new settings are to be stored; those that may not change are refused."""
@@ -73,7 +80,7 @@ class Checkpoint:
 
     def write(self, spark: SparkSession, stored: Stored) -> None:
         """Add a record of the settings; the control values they were made with stay as they are."""
-        kept = stored if self.settings is None or self.planned < 0 else {**self.settings, INPUT: stored[INPUT]}
+        kept = {**self.settings, INPUT: stored[INPUT]} if self.settings and self.bound else stored
         record = {**json.loads(_text(kept)), "id": self.id, "number": self.number + 1}
         _records(spark, self.path).append(spark, f"{self.number + 1:06d}-{uuid.uuid4().hex[:8]}", record)
 
@@ -98,15 +105,20 @@ def find_checkpoint(spark: SparkSession, path: str, format: int | None) -> Check
 
 def last_planned(spark: SparkSession, path: str) -> int:
     """The last batch in Spark's offset log, -1 where there is none."""
-    offsets = records_at(spark, path.rstrip("/") + "/offsets").paths(spark)
-    return max((int(found[1]) for each in offsets if (found := re.search(r"/(\d+)$", each))), default=-1)
+    return last_batch(spark, records_at(spark, path.rstrip("/") + "/offsets"))
+
+
+def last_batch(spark: SparkSession, log: Records) -> int:
+    """The last batch in a log of Spark's, -1 where there is none."""
+    found = (re.search(r"/(\d+)$", each) for each in log.paths(spark))
+    return max((int(each[1]) for each in found if each), default=-1)
 
 
 def _check_whole(path: str, record: Stored) -> None:
     stages = record.get("stages")
     parts = stages.values() if isinstance(stages, dict) else [None]
     whole = isinstance(record.get("id"), str) and isinstance(record.get("number"), int)
-    if not whole or not all(isinstance(each, dict) and "strategy" in each for each in parts):
+    if not whole or not all(map(is_stage, parts)):
         advice = "put back what was there, or start anew with another checkpoint (nothing was changed)"
         rule = "be what latecomer wrote"
         raise StateError(must(f"settings in {path}/{SETTINGS}", rule, _short(record), advice))

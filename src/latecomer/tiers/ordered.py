@@ -62,6 +62,7 @@ from latecomer.windows.operators import (
     check_function,
     check_returns,
     operator_lines,
+    results_in_order,
 )
 
 
@@ -259,7 +260,7 @@ class _Tier:
     def given(self, rows: EventBatch | None, ready_us: int) -> pa.RecordBatch | None:
         """The tier's answer."""
         if self._operator is not None:
-            own, _ = self._operator.push(None if rows is None else rows.user_rows, ready_us)
+            own = results_in_order(self._operator, None if rows is None else rows.user_rows, ready_us)
         else:
             own = None if rows is None else rows.user_rows
         return own if own is not None and own.num_rows else None

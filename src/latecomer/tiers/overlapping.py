@@ -37,11 +37,11 @@ from latecomer.lateness import BY_EVENT
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
 from latecomer.tiers.latencies import punctuations_before, tier_answer, tiers_of
-from latecomer.tiers.stragglers import Came, Stragglers, first_window, last_closed, last_window
 from latecomer.windows import WINDOW_START, Window
 from latecomer.windows.folding import SLICE, Folding, split_parts
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, passed_windows, window_results
+from latecomer.windows.stragglers import Came, Stragglers, first_window, last_closed, last_window
 
 if TYPE_CHECKING:
     from latecomer.tiers.tiers import Tiers

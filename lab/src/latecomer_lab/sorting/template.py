@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _COLOURS = {  # by light and by dark; a `from end` shares the colour of what it is a form of
     "latecomer": ("#c8500a", "#ff9d57"),
     "impatience": ("#1f5fa8", "#74aeee"),
@@ -32,8 +34,11 @@ def slug(name: str) -> str:
     return "_".join(name.lower().replace("&", " ").split())
 
 
-def _colours(dark: bool) -> str:
-    return " ".join(f"--{slug(name)}: {pair[dark]};" for name, pair in _COLOURS.items())
+def series_style(colours: Mapping[str, tuple[str, str]]) -> str:
+    """The colours of series, by light and by dark, and the rules by which pictures take them."""
+    light, dark = (" ".join(f"--{slug(name)}: {pair[at]};" for name, pair in colours.items()) for at in (0, 1))
+    rules = "".join(_rules(name) for name in colours)
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{SHARED_STYLE}{rules}"
 
 
 def _rules(name: str) -> str:
@@ -47,18 +52,18 @@ def _rules(name: str) -> str:
     )
 
 
-STYLE = f"""
-:root {{ {_colours(False)} }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_colours(True)} }} }}
-svg .leader_marks line {{ stroke: var(--muted); opacity: .6; }}
-svg .beside_marks text {{ fill: var(--ink); }}
-figure + figure {{ margin-top: 2rem; }}
-td.met {{ color: var(--muted); }} td.missed {{ color: var(--orange); font-weight: 600; }}
-td .range {{ display: block; color: var(--muted); font-size: .8125rem; font-weight: 400; }}
-tr.ours th, tr.ours td {{ font-weight: 650; }}
-summary {{ cursor: pointer; color: var(--muted); }}
-.rates th:first-child {{ white-space: nowrap; }}
-{"".join(_rules(name) for name in _COLOURS)}"""
+SHARED_STYLE = """
+svg .leader_marks line { stroke: var(--muted); opacity: .6; }
+svg .beside_marks text { fill: var(--ink); }
+figure + figure { margin-top: 2rem; }
+td.met { color: var(--muted); } td.missed { color: var(--orange); font-weight: 600; }
+td .range { display: block; color: var(--muted); font-size: .8125rem; font-weight: 400; }
+tr.ours th, tr.ours td { font-weight: 650; }
+summary { cursor: pointer; color: var(--muted); }
+.rates th:first-child { white-space: nowrap; }
+"""
+
+STYLE = series_style(_COLOURS)
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -1,4 +1,4 @@
-"""Stragglers: events whose slice a tier has closed, while some of the windows that they lie in are still open in it.
+"""Stragglers: events whose slice is closed, while some of the windows that they lie in are still open.
 
 A partial result of such a slice counts in every window that contains the slice and has not been given. It waits beside
 the slices, by its own slice, and is added to each of those windows when that closes. Windows close in order, so all
@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
-from latecomer.windows import Window
 from latecomer.windows.folding import Folding, moved, slices_of
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import Numbers
+from latecomer.windows.window import Window
 
 _MOST_ROWS = 1 << 21  # that are made at a time where rows are repeated for the windows they are in
 
@@ -42,14 +42,14 @@ def first_window(slices: Int64s, window: Window) -> Int64s:
 
 
 class Came(NamedTuple):
-    """Partial results of a tier's stragglers, and for each the first window that it counts in."""
+    """Partial results of stragglers, and for each the first window that it counts in."""
 
     table: pa.RecordBatch
     first: Int64s
 
 
 class Stragglers:
-    """The stragglers of one tier, in a run of a store."""
+    """The stragglers of one aggregation, in a run of a store."""
 
     def __init__(self, folding: Folding, window: Window, store: Store, run: int) -> None:
         self._folding, self._window, self._store, self._run = folding, window, store, run
