@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
     from latecomer.report.html import to_html
+    from latecomer.slack import FixedSlack, MaxTimestamp, Slack, SlackGate, SlackTuner, TcpLike
     from latecomer.sorter import ImpatienceSorter, Released
     from latecomer.spark.counters import final_through, read_counters, read_sources
     from latecomer.spark.disordered import Events, disordered
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from latecomer.windows import (
         AggregateFunction,
         Chain,
+        Join,
         Operator,
         Pattern,
         SessionWindow,
@@ -77,12 +79,15 @@ __all__ = [
     "Enumerator",
     "Events",
     "Files",
+    "FixedSlack",
     "HeldError",
     "ImpatienceSorter",
     "InputError",
+    "Join",
     "LateError",
     "LatecomerError",
     "LatecomerWarning",
+    "MaxTimestamp",
     "Operator",
     "OrderSensitiveError",
     "Ordered",
@@ -93,8 +98,12 @@ __all__ = [
     "Reorder",
     "Result",
     "SessionWindow",
+    "Slack",
+    "SlackGate",
+    "SlackTuner",
     "StateError",
     "Step",
+    "TcpLike",
     "Tiers",
     "TimeTravel",
     "CustomHoles",
@@ -143,12 +152,15 @@ _HOMES = {
     "Enumerator": "timetravel",
     "Events": "spark.disordered",
     "Files": "spark.sinks",
+    "FixedSlack": "slack",
     "HeldError": "errors",
     "ImpatienceSorter": "sorter",
     "InputError": "errors",
+    "Join": "windows",
     "LateError": "errors",
     "LatecomerError": "errors",
     "LatecomerWarning": "errors",
+    "MaxTimestamp": "slack",
     "Operator": "windows",
     "OrderSensitiveError": "errors",
     "Ordered": "tiers",
@@ -159,8 +171,12 @@ _HOMES = {
     "Reorder": "reorder",
     "Result": "spark.result",
     "SessionWindow": "windows",
+    "Slack": "slack",
+    "SlackGate": "slack",
+    "SlackTuner": "slack",
     "StateError": "errors",
     "Step": "windows",
+    "TcpLike": "slack",
     "Tiers": "tiers",
     "TimeTravel": "timetravel",
     "CustomHoles": "timetravel",

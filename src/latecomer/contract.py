@@ -75,8 +75,12 @@ class Machine(ABC):
         return {}
 
     def passed(self, timeline: Timeline) -> Int64s:
-        """After each tick of a push, the time up to which all results have been given; where they come in order."""
+        """After each tick of a push, the time up to which results have come: in order all that there will be."""
         raise NotImplementedError(f"{type(self).__name__} does not say how far its results have come")
+
+    def certain(self, timeline: Timeline) -> Int64s:
+        """After each tick of a push, the time up to which no result is missing that may still come."""
+        return self.passed(timeline)
 
     def snapshot(self) -> dict[str, bytes]:
         """All state, as named chunks of bytes."""
@@ -101,6 +105,26 @@ def _until_it_fails(work: Callable[..., Iterator[Output]]) -> Callable[..., Iter
             raise
 
     return guarded
+
+
+Seen = Mapping[str, Mapping[str, int]]
+
+
+class Steering(ABC):
+    """Changes settings of a query while it runs: asked on the driver when a micro-batch has been written."""
+
+    @property
+    @abstractmethod
+    def counters(self) -> Mapping[str, tuple[str, ...]]:
+        """The counters that it wants to see, by the names of stages."""
+
+    @abstractmethod
+    def check_every(self, every_us: int) -> None:
+        """Refuse micro-batches that come so seldom; 0 where they come as they can."""
+
+    @abstractmethod
+    def decide(self, seen: Seen, written_us: int) -> Mapping[str, Mapping[str, int | str]]:
+        """New control values, by stage and stored name, after a micro-batch that was written at a time of the clock."""
 
 
 VERBS: dict[str, type[Settings]] = {}
@@ -145,8 +169,30 @@ class Settings(ABC):
         return Onward.NO
 
     @property
+    def results_as(self) -> str | None:
+        """The name that its results have as a source, where a stage after it is to know every source by itself."""
+        return None
+
+    @property
+    def passes_on(self) -> tuple[str, ...]:
+        """Sources that it does not take: their rows go on to the next stage as they came, beside its results.
+
+        Its machine sees neither them nor their progress.
+        """
+        return ()
+
+    @property
     def shortest_wait_us(self) -> int | None:
         """The shortest time it waits for late events, if it waits; a query warns where that is below a tick."""
+        return None
+
+    @property
+    def steers(self) -> bool:
+        """Whether it changes settings of the query's stages while it runs; only a last stage may."""
+        return False
+
+    def steering(self, stages: Mapping[str, Settings], tick_us: int) -> Steering | None:
+        """What changes settings of the query's stages while it runs, if anything does; asked of the last stage."""
         return None
 
     def restore(self, snapshot: dict[str, bytes], layout: Layout) -> Machine:

@@ -35,6 +35,7 @@ class Onward(Enum):
     NO = "no"  # not at all: they may change
     AT_ONCE = "at once"  # as they came: each with its own tick, the progress is that of the stream
     IN_ORDER = "in order"  # in order of time, as far as `Machine.passed` says after each tick
+    IN_TICKS = "in ticks"  # each in the tick that its row says (`_lc_tick`); `passed` is how far they have come
 
 
 class Verb(NamedTuple):
@@ -103,7 +104,8 @@ class Gives:
     by_key: whether all rows of a key must meet in one shard; without a key, all rows. counters: its own, by name.
     in_one_order: the rows of all shards are to be merged into the total order. moves_times: rows may be given at
     other times than they came with. rows: its results are its events, with all their columns. in_part: an event may
-    come too late for some results and still count in others.
+    come too late for some results and still count in others. how: columns that say how a row was given, besides
+    those of results that change.
     """
 
     columns: pa.Schema
@@ -117,6 +119,7 @@ class Gives:
     moves_times: bool = False
     rows: bool = False
     in_part: bool = False
+    how: tuple[str, ...] = ()
 
     @property
     def all_views(self) -> dict[str, View]:

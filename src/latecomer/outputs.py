@@ -7,7 +7,7 @@ not change, `tier` of which tier it is the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -146,9 +146,12 @@ def refused(batch: EventBatch, too_late: Bools, punctuation_us: Int64s, timeline
             yield late(aside, lateness_us, reason)
 
 
-def consolidate(outputs: Iterable[Output]) -> pa.Table | None:
-    """Sum the changes of the lane `results`: the rows that stand in the end, in a canonical order."""
-    pieces = [_with_change(output) for output in outputs if output.lane is Lane.RESULTS and len(output)]
+def consolidate(outputs: Iterable[Output], how: Sequence[str] = ()) -> pa.Table | None:
+    """Sum the changes of the lane `results`: the rows that stand in the end, in a canonical order.
+
+    how: columns that say how a row was given (`Gives.how`), which are left out.
+    """
+    pieces = [_with_change(output, how) for output in outputs if output.lane is Lane.RESULTS and len(output)]
     if not pieces:
         return None
     table = pa.Table.from_batches(pieces)
@@ -170,6 +173,8 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()])])
 
 
-def _with_change(output: Output) -> pa.RecordBatch:
+def _with_change(output: Output, how: Sequence[str]) -> pa.RecordBatch:
     """What results say, without when and how they were given, and the change that each makes."""
-    return plain_results(output.rows).append_column(CHANGE, pa.array(changes_of(output.rows)))
+    rows = plain_results(output.rows)
+    said = rows.select([name for name in rows.schema.names if name not in how])
+    return said.append_column(CHANGE, pa.array(changes_of(output.rows)))

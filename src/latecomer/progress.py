@@ -13,7 +13,8 @@ Invariants
 5. A stream of which every source is idle is released up to its largest time; one whose every source has ended, wholly.
 6. A control value is in force from the first open tick of its micro-batch on, and closes that tick.
 7. Merged, the mark is the least of the latest times of the sources that neither idle nor have ended, the largest time
-   of all where there are none.
+   of all where there are none. A declared source counts before it has spoken; it idles as if it had spoken when the
+   stream began, and the stream has not ended before it has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 
 from latecomer.codec import dump_arrays, integers, load_arrays
 from latecomer.controls import ControlStep, in_force, in_order, steps_from_arrays, steps_to_arrays
-from latecomer.events import FOREVER_US, NEVER_US, Int64s
+from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
 from latecomer.headers import NOTHING, ONE_SOURCE, Header, merge_headers, tidy
 from latecomer.jumps import Jump
 from latecomer.sources import Known, SourceSteps, follow_sources
@@ -41,13 +42,21 @@ class Measure:
 
     idle_ticks: a longer silence is idle. stamped: rows say when they came; if not, a micro-batch is one tick, and
     silence is counted in time for which the query has run. merged: the mark is that of the source furthest behind.
-    per_source: the strategy wants to know of every source by itself.
+    per_source: the strategy wants to know of every source by itself. declared: sources known before they speak.
+    tick_us: how long a tick is, for what is shown.
     """
 
     idle_ticks: int | None = None
     stamped: bool = True
     merged: bool = False
     per_source: bool = False
+    declared: tuple[str, ...] = ()
+    tick_us: int = 1
+
+    @property
+    def follows_sources(self) -> bool:
+        """Whether every source is followed by itself."""
+        return self.merged or self.per_source
 
     @property
     def longest_silence(self) -> int:
@@ -60,7 +69,8 @@ class Progress:
     """Where the stream stands; the same in every shard, kept from batch to batch.
 
     quiet_tick: per source the first heartbeat since which it has not spoken, by `ran_tick`, the ticks for which the
-    query has run. idle, ended: 1 or 0 per source, where sources are followed.
+    query has run. idle, ended: 1 or 0 per source, where sources are followed. begun_tick: of the first row of all.
+    own_floor_us: the floor of the sources that the stage takes, where it passes others on.
     """
 
     names: pa.Array = field(default_factory=lambda: ONE_SOURCE.slice(0, 0))
@@ -74,6 +84,8 @@ class Progress:
     ran_tick: int = 0
     mark_us: int = NEVER_US
     floor_us: int = NEVER_US
+    begun_tick: int = NEVER_US
+    own_floor_us: int = NEVER_US
     controls: tuple[ControlStep, ...] = ()  # those in force
     jump: Jump = field(default_factory=Jump)  # the last large one of the mark
 
@@ -89,19 +101,19 @@ class Progress:
     def advance(self, headers: Sequence[Header], measure: Measure | None = None) -> tuple[Progress, Timeline]:
         """Take in the headers of one micro-batch: where the stream stands now, and how it got there."""
         measure = Measure() if measure is None else measure
-        known = Header(names=self.names)
-        news = self._opened(merge_headers([known, *headers]))
+        known = [Header(names=self.names), Header(names=pa.array(measure.declared, self.names.type))]
+        news = self._opened(merge_headers([*known, *headers]))
         news = tidy(news, measure.longest_silence)
         moved = self._moved(news)
         after, timeline = _Steps(self._among(news.names), moved, news, measure).follow()
-        return replace(after, jump=self._begun(news, timeline) or self.jump.after(timeline)), timeline
+        return replace(after, jump=self._begun(news, timeline).after(timeline)), timeline
 
-    def _begun(self, news: Header, timeline: Timeline) -> Jump | None:
-        """The jump of a stream whose first micro-batch is one tick: from the least time in it to the largest."""
-        ticks = np.append(news.spell_first, news.spell_last)
-        if self.mark_us > NEVER_US or len(ticks) == 0 or int(ticks.min()) < int(ticks.max()):
-            return None
-        return Jump(int(ticks[0]), news.least_us, int(timeline.mark_us[-1]))
+    def _begun(self, news: Header, timeline: Timeline) -> Jump:
+        """The jump that stands; in a stream's first micro-batch, from its least time to the mark of its first tick."""
+        known = np.flatnonzero(timeline.mark_us > NEVER_US)
+        if self.largest_us > NEVER_US or len(known) == 0:
+            return self.jump
+        return Jump(int(timeline.tick[known[0]]), news.least_us, int(timeline.mark_us[known[0]]))
 
     def _among(self, names: pa.Array) -> Progress:
         """The same with sources that are new: nothing is known of them."""
@@ -133,8 +145,9 @@ class Progress:
         np.maximum.at(latest, news.rise_source, news.rise_ts_us)
         np.maximum.at(last, news.spell_source, news.spell_last)
         np.maximum.at(end, news.end_source, news.end_tick)
-        ran = self.ran_tick + news.ran_ticks
-        if news.ran_ticks:
+        end[self._back(known, news, end)] = NEVER_US
+        ran, begun = self.ran_tick + news.ran_ticks, self._begun_tick(news)
+        if news.ran_ticks and begun > NEVER_US:
             quiet[quiet == NEVER_US] = ran
         quiet[news.spell_source] = NEVER_US
         control_tick = np.array([step.tick for step in news.controls], dtype=np.int64)
@@ -146,9 +159,21 @@ class Progress:
             end_tick=end,
             quiet_tick=quiet,
             ran_tick=ran,
+            begun_tick=begun,
             closed_tick=max(self.closed_tick, int(ticks.max(initial=NEVER_US))),
             controls=in_force(in_order([*self.controls, *news.controls])),
         )
+
+    def _back(self, known: Progress, news: Header, end: Int64s) -> Int64s:
+        """The sources that ended and came back with a later time; not after all had ended, for then it is too late."""
+        over = int(end.max()) if bool((end > NEVER_US).all()) and len(end) else FOREVER_US
+        later = (news.rise_tick > end[news.rise_source]) & (news.rise_tick <= over)
+        return news.rise_source[later & (news.rise_ts_us > known.latest_us[news.rise_source])]
+
+    def _begun_tick(self, news: Header) -> int:
+        """The tick in which the stream began; NEVER_US before it has."""
+        first = int(np.append(news.spell_first, news.end_tick).min(initial=FOREVER_US))
+        return first if self.begun_tick == NEVER_US and first < FOREVER_US else self.begun_tick
 
     def to_bytes(self) -> bytes:
         """For the state store."""
@@ -167,7 +192,7 @@ class Progress:
         """Read what `to_bytes` wrote."""
         arrays = load_arrays(data)
         names, controls = arrays.pop("names"), steps_from_arrays(arrays)
-        scalars = zip(_SCALARS, integers(arrays.pop("scalars")).tolist(), strict=True)
+        scalars = zip(_SCALARS, integers(arrays.pop("scalars")).tolist(), strict=False)  # older ones have fewer
         jump = Jump(*integers(arrays.pop("jump")).tolist())
         numbers: dict[str, Any] = {name: integers(values) for name, values in arrays.items()}
         return cls(names=names, controls=controls, jump=jump, **numbers, **dict(scalars))
@@ -175,7 +200,7 @@ class Progress:
 
 _TIMES = ("latest_us", "last_tick", "end_tick", "quiet_tick")
 _FLAGS = ("idle", "ended")
-_SCALARS = ("closed_tick", "ran_tick", "mark_us", "floor_us")
+_SCALARS = ("closed_tick", "ran_tick", "mark_us", "floor_us", "begun_tick", "own_floor_us")
 
 
 def _places(old: pa.Array, new: pa.Array) -> Int64s:
@@ -194,7 +219,7 @@ class _Steps:
     def follow(self) -> tuple[Progress, Timeline]:
         largest = self._largest()
         floors = self._idle_floors(*largest) + self._end_floors()
-        sources = self._sources() if self._measure.per_source or self._measure.merged else None
+        sources = self._sources() if self._measure.follows_sources else None
         marks = largest if sources is None or not self._measure.merged else self._merged(largest, sources)
         also = np.array([step.tick for step in self._news.controls], dtype=np.int64)
         if sources is not None:
@@ -211,9 +236,17 @@ class _Steps:
     def _sources(self) -> SourceSteps:
         """What every source did."""
         before = self._before
-        known = Known(before.latest_us, before.last_tick, before.idle, before.ended)
+        last_tick = np.where(self._unheard(before), self._after.begun_tick, before.last_tick)
+        known = Known(before.latest_us, last_tick, before.idle, before.ended)
         silence = self._measure.longest_silence if self._measure.stamped else FOREVER_US
-        return follow_sources(known, self._news, silence, self._after.closed_tick, self._quiet())
+        steps = follow_sources(known, self._news, silence, self._after.closed_tick, self._quiet())
+        return steps._replace(declared=self._measure.declared)
+
+    def _unheard(self, progress: Progress) -> Bools:
+        """Which sources are declared and have not spoken."""
+        declared = integers(pc.is_in(progress.names, value_set=pa.array(self._measure.declared, progress.names.type)))
+        unheard: Bools = (declared > 0) & (progress.last_tick == NEVER_US)
+        return unheard
 
     def _largest(self) -> tuple[Int64s, Int64s]:
         """The largest time so far, after each tick in which it rises."""
@@ -250,18 +283,22 @@ class _Steps:
             reach = last if reach == FOREVER_US else max(reach, last)
         return floors
 
+    def _awaited(self) -> Bools:
+        """Which sources have spoken, or are declared."""
+        return (self._after.last_tick > NEVER_US) | self._unheard(self._after)
+
     def _quiet(self) -> Int64s:
         """The sources that were silent for longer than `idle_after` while the query ran; with stamps all or none."""
         after = self._after
-        spoke = np.flatnonzero(after.last_tick > NEVER_US)
-        since = after.quiet_tick[spoke]
+        awaited = np.flatnonzero(self._awaited())
+        since = after.quiet_tick[awaited]
         quiet = (since > NEVER_US) & (after.ran_tick - since > self._measure.longest_silence)
-        return spoke[quiet] if quiet.all() or not self._measure.stamped else NOTHING
+        return awaited[quiet] if quiet.all() or not self._measure.stamped else NOTHING
 
     def _quiet_floors(self) -> list[tuple[int, int]]:
         """Heartbeats alone, long enough."""
-        spoke = int((self._after.last_tick > NEVER_US).sum())
-        if spoke == 0 or len(self._quiet()) < spoke:
+        spoke = self._after.last_tick > NEVER_US
+        if not spoke.any() or len(self._quiet()) < int(self._awaited().sum()):
             return []
         return [(self._after.closed_tick, self._before.largest_us)]
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
-from latecomer import basic, reorder, tiers, timetravel
+from latecomer import basic, reorder, slack, tiers, timetravel
 from latecomer.contract import VERBS
 from latecomer.controls import Control, stage_control
 from latecomer.errors import InputError, StateError, must
 
 FILE, SETTINGS = "latecomer-control.json", "latecomer"
-BUILT_IN = (basic, reorder, tiers, timetravel)  # the strategies that are always known
+BUILT_IN = (basic, reorder, slack, tiers, timetravel)  # the strategies that are always known
 
 Values = dict[str, int | str]
 
@@ -42,19 +43,33 @@ def read_values(path: str) -> tuple[int, Values]:
         return 0, {}
     try:
         found = json.loads(data)
-        return int(found["version"]), dict(found["values"])
+        version, values = int(found["version"]), dict(found["values"])
+        if not all(isinstance(value, int | str) for value in values.values()):
+            raise ValueError(values)
+        return version, values
     except (ValueError, TypeError, KeyError) as error:
         advice = "delete it and set the values again"
         raise StateError(must("control file", "be what latecomer wrote", path, advice)) from error
+
+
+def is_stage(stored: object) -> bool:
+    """Whether a stage is as it was stored: its strategy and number, and a value for each that can be changed."""
+    if not isinstance(stored, dict) or not isinstance(stored.get("number"), int):
+        return False
+    strategy = stored.get("strategy")
+    settings = VERBS.get(strategy) if isinstance(strategy, str) else None
+    controls = {} if settings is None else settings.controls
+    return isinstance(strategy, str) and all(isinstance(stored.get(c.stored), int | str) for c in controls.values())
 
 
 def write_values(path: str, values: Values) -> None:
     """Write control values as one file, which is there as a whole or not at all."""
     system, place = _opened(path)
     version = time.time_ns() // 1_000  # later than any that the query has seen, also if the file was lost
-    with system.open_output_stream(place + ".new") as stream:
+    new = f"{place}.{uuid.uuid4().hex[:8]}.new"  # two may write at once: a person, and what steers a query
+    with system.open_output_stream(new) as stream:
         stream.write(json.dumps({"version": version, "values": values}).encode())
-    system.move(place + ".new", place)
+    system.move(new, place)
 
 
 class Controlled:
@@ -134,8 +149,10 @@ def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
         shown = [each.path for each in found if each.is_file and os.path.basename(each.path)[0] not in "._"]
         records = [json.loads(_read(path, system)) for path in shown]
         stages: dict[str, dict[str, Any]] = max(records, key=lambda record: record["number"])["stages"]
+        if not all(map(is_stage, stages.values())):
+            raise ValueError(stages)
         return dict(sorted(stages.items(), key=lambda stage: stage[1]["number"]))
-    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError):
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
         advice = "give the folder that .start(checkpoint=...) was given, on a file system that pyarrow knows"
         raise StateError(must("checkpoint", "be that of a query of this version", checkpoint, advice)) from None
 

@@ -61,10 +61,11 @@ class Runner:
         *,
         idle_ticks: int | None = None,
         merged: bool = False,
+        declared: tuple[str, ...] = (),
         between: Between = Between.KEEP,
     ) -> None:
         self.settings, self.layout, self._idle_ticks, self._between = settings, layout, idle_ticks, between
-        self._measure = Measure(idle_ticks, merged=merged, per_source=settings.per_source)
+        self._measure = Measure(idle_ticks, merged=merged, per_source=settings.per_source, declared=declared)
         self.progress = Progress()
         self.machine: Machine = settings.build(ChunkStore(), layout)
         self._dropped = 0

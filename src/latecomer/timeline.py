@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from latecomer._jit import kernel
 from latecomer.codec import deltas, dump_arrays, integers, load_arrays, undo_deltas
 from latecomer.controls import ControlStep, numbers_at, steps_from_arrays, steps_to_arrays, texts_at
 from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
+from latecomer.headers import ONE_SOURCE
 from latecomer.search import lower_bound
 from latecomer.sources import SourceSteps
 
@@ -98,6 +99,22 @@ class Timeline:
         """A control value that is text, and in which of some ticks it is in force."""
         return texts_at(self.controls, name, default, tick)
 
+    def without(self, names: Sequence[str], floor_us: int = NEVER_US) -> Timeline:
+        """The progress of the other sources alone; `floor_us` is where their floor stood before.
+
+        Where none of them speaks or is waited for, their largest time is a punctuation.
+        """
+        assert self.sources is not None, "the strategy must say per_source"
+        sources = self.sources.without(names)
+        largest_us, resting = sources.largest(self.tick), sources.least(self.tick) == FOREVER_US
+        floors_us = np.where(resting, largest_us, NEVER_US)
+        floors_us[sources.over(self.tick)] = FOREVER_US
+        return Timeline(self.tick, largest_us, floors_us, self.controls, sources).not_below(floor_us)
+
+    def not_below(self, floor_us: int) -> Timeline:
+        """The same with a floor that never goes back, nor below where it stood before."""
+        return replace(self, floor_us=np.maximum.accumulate(np.maximum(self.floor_us, floor_us)))
+
     def passed_on(self, passed_us: Int64s) -> Timeline:
         """The progress of results that came up to `passed_us` after each tick, for the stage that takes them.
 
@@ -107,10 +124,33 @@ class Timeline:
         mark_us = np.where(over, self.mark_us, passed_us)
         return Timeline(self.tick, mark_us, np.minimum(passed_us, self.floor_us), self.controls)
 
+    def passed_on_as(
+        self, name: str, passed_us: Int64s, passing: Sequence[str] = (), certain_us: Int64s | None = None
+    ) -> Timeline:
+        """The same where the stage that takes the results knows every source: they are one, by this name.
+
+        certain_us: up to where no result is missing, which is how far that source has come; all that were given, unless
+        some may come behind.
+        passing: sources that the results are not made of, and that go on by themselves. The results idle where none of
+        the others speaks or is waited for, and have ended where all results were given for good.
+        """
+        assert self.sources is not None, "the strategy must say per_source"
+        own, passing_steps = self.without(passing), self.sources.only(passing)
+        assert own.sources is not None
+        over, resting = passed_us == FOREVER_US, own.sources.least(self.tick) == FOREVER_US
+        came_us = np.where(over, own.mark_us, passed_us)
+        latest_us = came_us if certain_us is None else np.minimum(came_us, certain_us)
+        results = _steps_of_one(self.tick, latest_us, resting, over)
+        mark_us = np.maximum(came_us, passing_steps.largest(self.tick))
+        nothing_left = resting & (passed_us >= own.mark_us)
+        floor_us = np.where(nothing_left, self.floor_us, np.minimum(passed_us, self.floor_us))
+        return Timeline(self.tick, mark_us, floor_us, self.controls, passing_steps.joined_by(name, results))
+
     def to_bytes(self) -> bytes:
         """For the next stage."""
         arrays = {"tick": deltas(self.tick), "mark_us": deltas(self.mark_us), "floor_us": deltas(self.floor_us)}
-        return dump_arrays({**arrays, **steps_to_arrays(self.controls)})
+        sources = {} if self.sources is None else self.sources.to_arrays()
+        return dump_arrays({**arrays, **steps_to_arrays(self.controls), **sources})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Timeline:
@@ -118,7 +158,18 @@ class Timeline:
         arrays = load_arrays(data)
         controls = steps_from_arrays(arrays)
         tick, mark_us, floor_us = (undo_deltas(integers(arrays[name])) for name in ("tick", "mark_us", "floor_us"))
-        return cls(tick, mark_us, floor_us, controls)
+        sources = SourceSteps.from_arrays(arrays) if "sources" in arrays else None
+        return cls(tick, mark_us, floor_us, controls, sources)
 
     def _lagging(self, latency_us: int | Int64s) -> Int64s:
         return np.where(self.mark_us == NEVER_US, NEVER_US, self.mark_us - latency_us)
+
+
+def _steps_of_one(tick: Int64s, latest_us: Int64s, idle: Bools, ended: Bools) -> SourceSteps:
+    """The steps of a single source, from where it stands after each tick."""
+    moved = np.any([column[1:] != column[:-1] for column in (latest_us, idle, ended)], axis=0)
+    at = np.flatnonzero(np.append(True, moved))
+    source = np.zeros(len(at), dtype=np.int64)
+    return SourceSteps(
+        ONE_SOURCE, source, tick[at], latest_us[at], idle[at].astype(np.int64), ended[at].astype(np.int64)
+    )

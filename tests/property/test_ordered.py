@@ -19,7 +19,7 @@ from latecomer.outputs import Lane, Output
 from latecomer.progress import Progress
 from latecomer.testing import Run, Stream, check_machine, random_stream, run_machine
 from latecomer.tiers import Ordered, Tiers
-from latecomer.windows import Chain, Count, Max, Min, Operator, Pattern, Step, Sum, Window, WindowAggregation
+from latecomer.windows import Chain, Clocks, Count, Max, Min, Operator, Pattern, Step, Sum, Window, WindowAggregation
 from tests.naive import Event, Keyed, tier_of, total_order, windows_of
 from tests.outputs import changes, plain, said
 from tests.property.streams import stream_of
@@ -146,7 +146,7 @@ def _run(operator: Operator, rows: list[tuple[int, str, str]], cuts: list[int]) 
         columns = [pa.array([row[place] for row in piece], ROWS.field(place).type) for place in range(3)]
         batch = pa.RecordBatch.from_arrays(columns, schema=ROWS) if piece else None
         store = ChunkStore.restore(store.snapshot())
-        given_rows, _ = operator.build(store, LAYOUT).push(batch, stop)
+        given_rows = operator.build(store, LAYOUT).push(batch, Clocks.both(stop)).rows
         if given_rows is not None:
             found += [tuple(row.values()) for row in given_rows.to_pylist()]
     assert store.rows == 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError
 from latecomer.events import FOREVER_US, Layout
-from latecomer.windows import Window, WindowAggregation
+from latecomer.windows import Clocks, Window, WindowAggregation
 from latecomer.windows.aggregates import AggregateFunction, Count, Mean, States, Stddev, Sum, Variance
 from latecomer.windows.checks import check_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction, join_lists
@@ -312,7 +312,7 @@ def test_a_state_of_text_goes_through_windows_however_they_are_cut(cuts: list[in
         piece = [ts for ts in range(8) if start < ts <= stop]
         rows = pa.RecordBatch.from_pydict({"ts": pa.array(piece, pa.int64()), "x": ["hgfedcba"[ts] for ts in piece]})
         store = ChunkStore.restore(store.snapshot())
-        given_rows, _ = operator.build(store, Layout("ts")).push(rows if piece else None, stop)
+        given_rows = operator.build(store, Layout("ts")).push(rows if piece else None, Clocks.both(stop)).rows
         found.update(
             {} if given_rows is None else {row["window_start"]: row["letters"] for row in given_rows.to_pylist()}
         )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from latecomer.chunks import ChunkStore
 from latecomer.errors import InputError
 from latecomer.events import FOREVER_US, Layout
-from latecomer.windows import Window, WindowAggregation
+from latecomer.windows import Clocks, Window, WindowAggregation
 from latecomer.windows.aggregates import AggregateFunction, Mean, Stddev, Sum
 from latecomer.windows.collected import Quantile
 from latecomer.windows.extremes import First, Last, Max, Min
@@ -115,7 +115,7 @@ def windows_of(
         columns = [pa.array([row[0] for row in piece], pa.int64()), pa.array([row[1] for row in piece], kind)]
         batch = pa.RecordBatch.from_arrays(columns, names=["ts", "x"]) if piece else None
         store = ChunkStore.restore(store.snapshot())
-        given_rows, _ = operator.build(store, Layout("ts")).push(batch, stop)
+        given_rows = operator.build(store, Layout("ts")).push(batch, Clocks.both(stop)).rows
         if given_rows is not None:
             found.update({row["window_start"]: row["sum_x"] for row in given_rows.to_pylist()})
     return found

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.headers import Header, HeaderBuilder
 from latecomer.progress import Measure, Progress, Timeline
+from latecomer.reorder import Reorder
+from latecomer.testing import Stream, run_machine
 
 
 def header(
@@ -185,3 +187,10 @@ def test_the_mark_before_many_ticks_is_that_before_each(steps: int, spread: int,
     expected = [int((tick < each).sum()) for each in asked]
     assert timeline.mark_before(asked).tolist() == expected
     assert timeline.mark_before(asked[:10]).tolist() == expected[:10]
+
+
+def test_a_source_that_came_back_has_not_ended_when_the_last_other_one_does() -> None:
+    ts_us, tick, key, source = (array(each) for each in ([10, 10, 20, 30], [0, 0, 2, 4], [0, 0, 0, 0], [0, 1, 0, 0]))
+    stream = Stream(ts_us, tick, key, source, ends=((1, 0), (3, 1)))
+    for cuts in ([], [2], [3], [2, 3]):
+        assert run_machine(Reorder("100 us"), stream, cuts=cuts).late_ids() == []

@@ -35,6 +35,7 @@ from latecomer.timetravel.replay import Replica, Results, held_events
 from latecomer.timetravel.state import State, Stored
 from latecomer.timetravel.tables import FIRED, LATE, RECENT, ROLE, Tables
 from latecomer.timetravel.triggers import Contexts, Firing, Pending, Ticks, fire, pending_replays, unite_contexts
+from latecomer.windows.operators import results_in_order
 
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
@@ -80,14 +81,14 @@ class TimeTraveller(Machine):
             yield from refused(batch, too_late, punctuation_us, timeline)
         behind = (batch.ts_us <= punctuation_us) & ~too_late
         on_time = batch.filter(~behind & ~too_late).sorted()
-        live, _ = self._live.push(on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
+        live = results_in_order(self._live, on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
         yield from self._run(Arrived(on_time, batch.filter(behind).sorted(), live), timeline, ending=False)
         if timeline.punctuation(1) == FOREVER_US:  # all sources have ended: nothing can be repaired any more
             yield from self.finish()
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        live, _ = self._live.push(None, FOREVER_US)
+        live = results_in_order(self._live, None, FOREVER_US)
         yield from self._run(Arrived(live=live), end_of_stream(self._state.mark_us), ending=True)
         self._state.clear()
 

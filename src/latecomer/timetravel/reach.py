@@ -19,9 +19,10 @@ from latecomer.errors import InputError, must
 from latecomer.events import Layout, equal_rows, int64_view
 from latecomer.timetravel.tables import shift_times
 from latecomer.windows.aggregates import Mean, Sum, Variance
+from latecomer.windows.aggregation import WindowAggregation
 from latecomer.windows.collected import Custom
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.operators import Chain, Operator, Step, WindowAggregation
+from latecomer.windows.operators import Chain, Operator, Step
 from latecomer.windows.window import WINDOW_END, WINDOW_START, Window
 
 RESULT_TIMES = (WINDOW_START, WINDOW_END)

@@ -34,7 +34,7 @@ from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import RESULT_TIMES, Reach
 from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, any_within, group_starts, places_from, shift_times
 from latecomer.timetravel.triggers import Contexts
-from latecomer.windows.operators import Operator
+from latecomer.windows.operators import Operator, results_in_order
 
 MOST_EVENTS = 2_000_000  # to be replayed in one run
 LAST_SLOT_US = FOREVER_US // 2  # windows of slots up to here close before FOREVER_US
@@ -139,7 +139,7 @@ class Replica:
         """What the application makes of events, from the first to the last."""
         _, order = sort_times(rows.ts_us)
         running = self._operator.build(ChunkStore(), self._layout)
-        given, _ = running.push(rows.take(order).user_rows, FOREVER_US)
+        given = results_in_order(running, rows.take(order).user_rows, FOREVER_US)
         return given if given is not None and given.num_rows else None
 
     def _context_of(self, given: pa.RecordBatch, rows: EventBatch, context: Int64s, shift_us: Int64s) -> Int64s:

@@ -22,8 +22,9 @@ from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
 from latecomer.timetravel.triggers import LAZY, Trigger, check_trigger
+from latecomer.windows.aggregation import WindowAggregation
 from latecomer.windows.collected import WindowFunction
-from latecomer.windows.operators import Operator, Step, WindowAggregation, operator_lines
+from latecomer.windows.operators import Operator, Step, operator_lines
 from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 

@@ -1,10 +1,12 @@
 """Operators that know nothing of disorder: windows of time, and what is said of the events in them."""
 
 from latecomer.windows.aggregates import AggregateFunction, Count, Mean, Stddev, Sum, Variance
+from latecomer.windows.aggregation import WindowAggregation
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, WindowFunction
 from latecomer.windows.extremes import First, Last, Max, Min
-from latecomer.windows.operators import Chain, Operator, Step, WindowAggregation
+from latecomer.windows.join import Join
+from latecomer.windows.operators import Chain, Clocks, Operator, Step
 from latecomer.windows.pattern import Pattern
 from latecomer.windows.window import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, SessionWindow, Window
 
@@ -15,10 +17,12 @@ __all__ = [
     "AggregateFunction",
     "WindowAggregation",
     "Chain",
+    "Clocks",
     "Count",
     "CountDistinct",
     "Custom",
     "First",
+    "Join",
     "Last",
     "Max",
     "Mean",

@@ -1,4 +1,4 @@
-"""What is asked of windows, looked at before anything runs: are these aggregates, and can they be computed?"""
+"""What is asked of operators, looked at before anything runs: aggregates that can be computed, values of a type."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ def check_aggregates(aggregates: Sequence[AggregateFunction], schema: pa.Schema,
             advice = f"give one of them another name: .alias('other_{aggregate.name}')"
             raise InputError(must("results", "have different names", aggregate.name, advice))
         names.append(aggregate.name.lower())
+
+
+def scalar_of(value: Any, kind: pa.DataType, where: str) -> pa.Scalar:
+    """A value as one of a column's type, which has no null and no nested values."""
+    if pa.types.is_nested(kind):
+        raise InputError(must(where, "be one of a column of plain values", f"a {kind}", "compute one before"))
+    try:
+        scalar = pa.scalar(value, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
+        scalar = pa.scalar(None, kind)
+    if value is None or scalar.as_py() != value:
+        raise InputError(must(where, f"be of type {kind}", value, "give one that the column can have"))
+    return scalar

@@ -1,13 +1,19 @@
-"""Operators on a stream in order, one after the other: windowed aggregates, stateless steps, chains of them.
+"""Operators on a stream in order: what they have in common, stateless steps, and chains of operators.
 
-An operator takes rows in order and a punctuation, and gives rows in order and the punctuation that holds for those. All
-that it keeps is in a store. It knows nothing of disorder: every strategy runs the same operators.
+An operator takes rows in order and two clocks, and gives rows in order and the clocks that hold for those. All that it
+keeps is in a store. It knows nothing of how a strategy puts rows in order: every strategy runs the same operators.
+
+Invariants
+1. Clocks never go back; the second is never ahead of the first.
+2. The rows of a push are in order, and come after what was read before it. Where a strategy relaxes the order they may
+   come behind it, from `takes_from` on: each in a later push than the one whose clock passed it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,29 +24,53 @@ from latecomer.chunks import Store
 from latecomer.codec import wide_type, widened
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, int64_view
-from latecomer.gives import Line
-from latecomer.windows.aggregates import AggregateFunction
-from latecomer.windows.checks import as_aggregates
-from latecomer.windows.folding import SLICE, Folding
-from latecomer.windows.slices import Slices, most_held_slices, results_schema, window_results
-from latecomer.windows.window import WINDOW_START, Window
+from latecomer.gives import Line, Tally
 
 _PASSED = "passed_us"
 
 
+class Clocks(NamedTuple):
+    """Two times: rows up to `read_us` have been read; up to `certain_us`, none that has not been can come any more.
+
+    Where rows are always read in order, both are the punctuation. At the end both are FOREVER_US.
+    """
+
+    read_us: int
+    certain_us: int
+
+    @classmethod
+    def both(cls, punctuation_us: int) -> Clocks:
+        """The clocks of a stream in order: what has been read is certain."""
+        return cls(punctuation_us, punctuation_us)
+
+
 class OrderedRows(NamedTuple):
-    """Rows in order, and the time up to which no more will come."""
+    """Rows in order, and how far they have come; and input rows that could not be used, with a last column `reason`."""
 
     rows: pa.RecordBatch | None
-    punctuation_us: int
+    clocks: Clocks
+    quarantined: pa.RecordBatch | None = None
 
 
 class Running(ABC):
     """An operator at work."""
 
     @abstractmethod
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
-        """Take rows in, in order and up to a punctuation; at the end that is FOREVER_US."""
+    def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
+        """Take rows in, in order; the clocks are those after them."""
+
+    def counters(self) -> dict[str, int]:
+        """The operator's own counters since it was built: those that `Operator.counters` names."""
+        return {}
+
+
+def results_in_order(running: Running, rows: pa.RecordBatch | None, punctuation_us: int) -> pa.RecordBatch | None:
+    """What an operator gives for rows in order, where there is no lane for rows that it cannot use."""
+    given = running.push(rows, Clocks.both(punctuation_us))
+    if given.quarantined is not None:
+        reason, advice = given.quarantined.column("reason")[0].as_py(), "let the user's function take every row"
+        raise InputError(must("operator", "be able to use all rows here", reason, advice))
+    return given.rows
 
 
 class Operator(ABC):
@@ -50,6 +80,31 @@ class Operator(ABC):
     def sees_ties(self) -> bool:
         """Whether its results depend on the order of rows of one time."""
         return True
+
+    @property
+    def gives_in_order(self) -> bool:
+        """Whether its results come in order also where rows come behind what has been read."""
+        return True
+
+    @property
+    def counters(self) -> Mapping[str, Tally]:
+        """Its own counters, and how they are put together."""
+        return {}
+
+    @property
+    def sources(self) -> tuple[str | int, ...] | None:
+        """The sources whose rows it takes; None: those of all."""
+        return None
+
+    @property
+    def in_part(self) -> bool:
+        """Whether a row that comes behind what has been read may count in some results and not in others."""
+        return False
+
+    @property
+    def reach_us(self) -> int:
+        """How far apart rows may be that make one result."""
+        return 0
 
     @abstractmethod
     def build(self, store: Store, layout: Layout) -> Running:
@@ -79,6 +134,18 @@ class Operator(ABC):
         """The times that its results may have for rows at these times, and how far those have come."""
         return ts_us, punctuation_us
 
+    def takes_from(self, read_us: int) -> int:
+        """The least time of rows that it still takes when it has read up to a time."""
+        return read_us if read_us in (NEVER_US, FOREVER_US) else read_us + 1
+
+    def passed(self, came_us: Int64s) -> Int64s:
+        """How far its results have come when rows have come up to each of these times."""
+        return came_us
+
+    def clocks_after(self, clocks: Clocks) -> Clocks:
+        """The clocks of its results."""
+        return Clocks(*self.passed(np.array(clocks)).tolist())
+
 
 def operator_lines(operator: Operator, effect: str) -> Iterator[Line]:
     """The parts of an application, one after the other, for `explain`."""
@@ -86,74 +153,6 @@ def operator_lines(operator: Operator, effect: str) -> Iterator[Line]:
     yield Line("runs", first.shown(), effect)
     for other in others:
         yield Line("then", other.shown())
-
-
-@dataclass(frozen=True)
-class WindowAggregation(Operator):
-    """Aggregates per key and window; the time of a result is the start of its window."""
-
-    window: Window
-    aggregates: tuple[AggregateFunction, ...]
-
-    @property
-    def sees_ties(self) -> bool:
-        return False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.window, Window):
-            advice = "e.g. lc.Window('1 hour'); sessions can be asked with .session(gap).aggregate(...).tiers(...)"
-            raise InputError(must("window of WindowAggregation", "be a Window", self.window, advice))
-        self.window.check_slices()
-        object.__setattr__(self, "aggregates", as_aggregates(self.aggregates))
-
-    def build(self, store: Store, layout: Layout) -> Running:
-        return _Aggregating(self, store, layout)
-
-    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
-        return results_schema(columns, layout, self.aggregates)
-
-    def layout_after(self, layout: Layout) -> Layout:
-        return Layout(WINDOW_START, layout.key)
-
-    def most_held(self, ts_us: Int64s, punctuation_us: int) -> int:
-        return most_held_slices(self.window, ts_us, punctuation_us)
-
-    def results_at(self, ts_us: Int64s, punctuation_us: int) -> tuple[Int64s, int]:
-        """Each row lies in the last window that has begun, and in those that began an advance earlier each."""
-        size_us = self.window.size_us
-        back_us = np.arange(0, size_us, self.window.advance_us)
-        starts = (self.window.steps.starts(ts_us)[:, None] - back_us[None, :]).ravel()
-        ends = punctuation_us in (NEVER_US, FOREVER_US)
-        return starts, punctuation_us if ends else punctuation_us - size_us + 1
-
-    def shown(self) -> str:
-        return f"{', '.join(aggregate.name for aggregate in self.aggregates)} over {self.window.shown()}"
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "operator": "aggregation",
-            "window": self.window.describe(),
-            "aggregates": [aggregate.describe() for aggregate in self.aggregates],
-        }
-
-
-class _Aggregating(Running):
-    def __init__(self, operator: WindowAggregation, store: Store, layout: Layout) -> None:
-        self._window = operator.window
-        self._folding = Folding(layout.key, operator.aggregates)
-        self._slices = Slices(self._folding, operator.window, store)
-        self._time = layout.time
-
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
-        arrived = []
-        if rows is not None and rows.num_rows:
-            arrived = [table for _, table in self._folding.partials(rows, self._time, self._window.cut)]
-        windows = self._slices.slide(self._slices.close(arrived, punctuation_us), punctuation_us)
-        passed_us = punctuation_us if punctuation_us == FOREVER_US else punctuation_us - self._window.size_us + 1
-        if windows is None:
-            return OrderedRows(None, passed_us)
-        merged = self._folding.reduced(windows, self._folding.groups(windows, (SLICE,)))
-        return OrderedRows(window_results(self._folding, self._window, merged), passed_us)
 
 
 @dataclass(frozen=True)
@@ -195,10 +194,10 @@ class _Stepping(Running):
     def __init__(self, operator: Step, store: Store, layout: Layout) -> None:
         self._operator, self._passed, self._time = operator, Passed(store), layout.time
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
+    def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
         given = None if rows is None or rows.num_rows == 0 else self._given(rows)
-        self._passed.move(punctuation_us)
-        return OrderedRows(given if given is not None and given.num_rows else None, punctuation_us)
+        self._passed.move(clocks.read_us)
+        return OrderedRows(given if given is not None and given.num_rows else None, clocks)
 
     def _given(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         where = f"step {self._operator.name}"
@@ -289,6 +288,26 @@ class Chain(Operator):
     def sees_ties(self) -> bool:
         return self.operators[0].sees_ties
 
+    @property
+    def gives_in_order(self) -> bool:
+        return any(operator.gives_in_order for operator in self.operators)
+
+    @property
+    def sources(self) -> tuple[str | int, ...] | None:
+        return self.operators[0].sources
+
+    @property
+    def in_part(self) -> bool:
+        return self.operators[0].in_part
+
+    @property
+    def reach_us(self) -> int:
+        return sum(operator.reach_us for operator in self.operators)
+
+    @property
+    def counters(self) -> Mapping[str, Tally]:
+        return {name: tally for operator in self.operators for name, tally in operator.counters.items()}
+
     def build(self, store: Store, layout: Layout) -> Running:
         return _Chaining(self, store, layout)
 
@@ -309,6 +328,21 @@ class Chain(Operator):
             ts_us, punctuation_us = operator.results_at(ts_us, punctuation_us)
         return held
 
+    def takes_from(self, read_us: int) -> int:
+        """What the first operator takes; and the next, where results come behind what has been read too."""
+        taken_us, come_us = NEVER_US, np.array([read_us])
+        for operator in self.operators:
+            taken_us = max(taken_us, operator.takes_from(int(come_us[0])))
+            if operator.gives_in_order:
+                break
+            come_us = operator.passed(come_us)
+        return taken_us
+
+    def passed(self, came_us: Int64s) -> Int64s:
+        for operator in self.operators:
+            came_us = operator.passed(came_us)
+        return came_us
+
     def describe(self) -> dict[str, Any]:
         return {"operator": "chain", "operators": [operator.describe() for operator in self.operators]}
 
@@ -320,7 +354,18 @@ class _Chaining(Running):
             self._running.append(operator.build(store.part(number, len(chain.operators)), layout))
             layout = operator.layout_after(layout)
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
+    def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
+        first, *others = self._running
+        rows, clocks, quarantined = first.push(rows, clocks)
+        for running in others:
+            rows, clocks, unused = running.push(rows, clocks)
+            if unused is not None:
+                rule, got = "not quarantine rows: those that it sees are not the user's", unused.column("reason")[0]
+                raise InputError(must("operator after the first of a chain", rule, got.as_py(), "put it first"))
+        return OrderedRows(rows, clocks, quarantined)
+
+    def counters(self) -> dict[str, int]:
+        together: Counter[str] = Counter()
         for running in self._running:
-            rows, punctuation_us = running.push(rows, punctuation_us)
-        return OrderedRows(rows, punctuation_us)
+            together.update(running.counters())
+        return dict(together)

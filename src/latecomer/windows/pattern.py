@@ -14,8 +14,9 @@ from latecomer.codec import widened
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, Bools, Int64s, Layout, concat_rows, int64_view, take_rows
+from latecomer.windows.checks import scalar_of
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.operators import Operator, OrderedRows, Running
+from latecomer.windows.operators import Clocks, Operator, OrderedRows, Running
 
 FIRST_TIME, THEN_TIME = "first_time", "then_time"
 _TIME, _FIRST, _THEN = "_lc_time", "_lc_first", "_lc_then"
@@ -36,6 +37,10 @@ class Pattern(Operator):
     def __post_init__(self) -> None:
         duration_us(self.within, "within")
 
+    @property
+    def reach_us(self) -> int:
+        return duration_us(self.within, "within")
+
     def build(self, store: Store, layout: Layout) -> Running:
         return _Matching(self, store, layout)
 
@@ -44,7 +49,7 @@ class Pattern(Operator):
             rule = f"be one of {', '.join(columns.names)}"
             raise InputError(must("column of pattern", rule, self.column, "check the name"))
         for value in (self.first, self.then):
-            _scalar(value, columns.field(self.column).type, self.column)
+            scalar_of(value, columns.field(self.column).type, f"value of {self.column}")
         times = [pa.field(name, columns.field(layout.time).type) for name in (FIRST_TIME, THEN_TIME)]
         return pa.schema([*(columns.field(name) for name in layout.key), *times])
 
@@ -60,19 +65,6 @@ class Pattern(Operator):
         return {"operator": "pattern", "column": self.column, "values": values, "within_us": within_us}
 
 
-def _scalar(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
-    """A value as one of a column's type, which has no null and no nested values."""
-    if pa.types.is_nested(kind):
-        raise InputError(must("column of pattern", "have plain values", f"{column}, a {kind}", "compute one before"))
-    try:
-        scalar = pa.scalar(value, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-        scalar = pa.scalar(None, kind)
-    if value is None or scalar.as_py() != value:
-        raise InputError(must(f"value of {column}", f"be of type {kind}", value, "give one that the column can have"))
-    return scalar
-
-
 class _Matching(Running):
     """Keeps, per key, the time of the last `first`, as long as a `then` may follow it."""
 
@@ -80,21 +72,21 @@ class _Matching(Running):
         self._operator, self._store, self._layout = operator, store, layout
         self._within_us = duration_us(operator.within, "within")
 
-    def push(self, rows: pa.RecordBatch | None, punctuation_us: int) -> OrderedRows:
+    def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
         parts = list(self._store.take(self._store.chunks))
         if rows is not None and rows.num_rows:
             parts.append(self._thinned(rows))
         table = concat_rows(parts) if parts else None
         if table is None or table.num_rows == 0:
-            return OrderedRows(None, punctuation_us)
+            return OrderedRows(None, clocks)
         groups = group_rows([table.column(key) for key in self._layout.key] or [np.zeros(table.num_rows, np.int64)])
         table = take_rows(table, groups.order)
         ts_us, is_first, is_then = (self._column(table, name) for name in (_TIME, _FIRST, _THEN))
         group = np.repeat(groups.starts, groups.sizes)
         before = _first_before(is_first > 0, group)
         found = np.flatnonzero((is_then > 0) & (before >= 0) & (ts_us - ts_us[before] <= self._within_us))
-        self._keep(table, group, is_first > 0, punctuation_us)
-        return OrderedRows(self._results(table, found, before[found]), punctuation_us)
+        self._keep(table, group, is_first > 0, clocks.read_us)
+        return OrderedRows(self._results(table, found, before[found]), clocks)
 
     def _column(self, table: pa.RecordBatch, name: str) -> Int64s:
         return int64_view(table.column(name))
@@ -104,7 +96,7 @@ class _Matching(Running):
         column = rows.column(self._operator.column)
         flags = []
         for value in (self._operator.first, self._operator.then):
-            equal = pc.equal(column, _scalar(value, column.type, self._operator.column))
+            equal = pc.equal(column, scalar_of(value, column.type, f"value of {self._operator.column}"))
             flags.append(equal.fill_null(False).cast(pa.int64()))
         columns = [*(rows.column(key) for key in self._layout.key), rows.column(self._layout.time), *flags]
         names = [*self._layout.key, _TIME, _FIRST, _THEN]

@@ -1,0 +1,73 @@
+"""Rows that come behind what has been read: windows count them as long as they are open, and are given once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from latecomer.chunks import ChunkStore
+from latecomer.events import FOREVER_US, NEVER_US, Layout
+from latecomer.windows import Clocks, Count, Sum, Window, WindowAggregation
+from tests.naive_windows import Event, grid_answers
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
+Row = tuple[int, str, int]
+Push = tuple[int, list[Row]]
+PUSHES: st.SearchStrategy[list[Push]] = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 1, 3, 10, 25]),
+        st.lists(st.tuples(st.integers(-40, 20), st.sampled_from("ab"), st.integers(0, 9)), max_size=6),
+    ),
+    min_size=1,
+    max_size=12,
+)
+SHAPES = [(10, 10, 0), (20, 10, 0), (20, 10, 7), (30, 10, 3), (25, 10, 0), (7, 3, 1), (40, 5, 0)]
+
+
+def taken_rows(operator: WindowAggregation, pushes: list[Push]) -> tuple[list[list[Row]], list[int]]:
+    """The rows of each push that the operator still takes, their times from the last read one on; and the reads."""
+    taken: list[list[Row]] = []
+    reads = [0]
+    for step, rows in pushes:
+        there = sorted((reads[-1] + back, key, value) for back, key, value in rows)
+        taken.append([row for row in there if row[0] >= operator.takes_from(reads[-1])])
+        reads.append(max([reads[-1], *(ts for ts, _, _ in taken[-1])]) + step)
+    return taken, reads
+
+
+def windows_given(operator: WindowAggregation, taken: list[list[Row]], reads: list[int]) -> Counter[tuple[object, ...]]:
+    """What the operator gives, restored between pushes."""
+    store, found = ChunkStore(), Counter[tuple[object, ...]]()
+    for rows, read_us in zip(taken, reads, strict=True):
+        columns = [pa.array([row[place] for row in rows], SCHEMA.field(place).type) for place in range(3)]
+        batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        store = ChunkStore.restore(store.snapshot())
+        given = operator.build(store, Layout("ts", ("key",))).push(batch, Clocks(read_us, NEVER_US)).rows
+        for row in [] if given is None else given.to_pylist():
+            found[row["window_start"], row["key"], row["count"], row["sum_value"]] += 1
+    assert store.rows == 0
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(pushes=PUSHES, shape=st.sampled_from(SHAPES))
+def test_rows_count_in_their_open_windows_and_windows_come_once(
+    pushes: list[Push], shape: tuple[int, int, int]
+) -> None:
+    size, advance, offset = shape
+    operator = WindowAggregation(Window(f"{size} us", f"{advance} us", f"{offset} us"), (Count(), Sum("value")))
+    taken, reads = taken_rows(operator, pushes)
+    found = windows_given(operator, [[], *taken, []], [*reads, FOREVER_US])
+    events = [Event(number, *row) for number, rows in enumerate(taken) for row in rows]
+
+    def read_before(_: int, push: int | None) -> int:
+        return FOREVER_US if push is None else reads[push]
+
+    answers, late, _ = grid_answers(events, read_before, 1, size, advance, offset)
+    assert late == []
+    assert found == Counter(
+        (each.start, each.key, len(each.events), sum(event.value for event in each.events)) for each in answers
+    )
