@@ -14,11 +14,13 @@ from latecomer.codec import rows_from_bytes
 from latecomer.contract import Settings
 from latecomer.events import Int64s, Layout
 from latecomer.outputs import Lane
+from latecomer.progress import Measure
 from latecomer.spark.declare import Further, Stage
+from latecomer.spark.further import further_stage
 from latecomer.spark.hold import HoldPlan, Shard
 from latecomer.spark.pack import PackPlan, _Task
 from latecomer.spark.packed import COUNTS_LANE
-from latecomer.spark.planner import further_stage, hold_plans
+from latecomer.spark.planner import hold_plans
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import spark_schema
 from latecomer.windows.hashing import shards_of
@@ -27,7 +29,6 @@ COLUMNS = pa.schema(
     [("ts", pa.int64()), ("arrival", pa.int64()), ("key", pa.int64()), ("area", pa.string()), ("id", pa.int64())]
 )
 LAYOUT = Layout("ts", ("key",))
-NAMES = tuple(COLUMNS.names)
 
 
 def two_stages(first: Settings, second: Settings, key: tuple[str, ...]) -> tuple[Stage, ...]:
@@ -75,10 +76,18 @@ class ProcessorTester:
 class SimulatedQuery:
     """Runs micro-batches through the stages; `crash` throws away a micro-batch's changes, as a failure would."""
 
-    def __init__(self, stages: tuple[Stage, ...], shards: int, *, finishing: bool = False) -> None:
-        self._keys = tuple(range(100, 100 + shards))
-        self._plans = hold_plans(stages, self._keys, "query", finishing=finishing)
-        self._pack = _pack_plan(self._keys)
+    def __init__(
+        self,
+        stages: tuple[Stage, ...],
+        shards: int,
+        *,
+        finishing: bool = False,
+        measure: Measure | None = None,
+        ending: bool = False,
+    ) -> None:
+        self._keys, measure = tuple(range(100, 100 + shards)), measure or Measure()
+        self._plans = hold_plans(stages, self._keys, "query", finishing=finishing, measure=measure)
+        self._pack = _pack_plan(self._keys, stages[0], measure.idle_ticks, ending=ending)
         self._states = {(plan.stage, key): FakeState() for plan in self._plans for key in self._keys}
 
     def run(self, rows: pa.RecordBatch, tasks: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -153,20 +162,21 @@ def ticks_of(rows: pa.RecordBatch) -> Int64s:
     return ticks
 
 
-def _pack_plan(keys: tuple[int, ...]) -> PackPlan:
+def _pack_plan(keys: tuple[int, ...], stage: Stage, idle_ticks: int | None, *, ending: bool) -> PackPlan:
+    names = tuple(stage.user.names)
     return PackPlan(
         shard_keys=keys,
         time="ts",
         stamp="arrival",
-        source=None,
-        columns=NAMES,
-        user_columns=NAMES,
+        source=stage.layout.source,
+        columns=names,
+        user_columns=names,
         filtering=False,
         beating=False,
         controlled=False,
-        ending=False,
+        ending=ending,
         tick_us=1,
-        idle_ticks=None,
+        idle_ticks=idle_ticks,
         earliest_us=-(2**60),
         latest_us=2**60,
         max_ahead_us=None,

@@ -298,7 +298,7 @@ def test_max_held_stops_the_query_with_its_message(spark: SparkSession) -> None:
 
 
 def test_settings_of_any_kind_are_recognised_again(spark: SparkSession, tmp_path: Path) -> None:
-    stage = {"strategy": "mine", "latencies": (1, 2), "wait": timedelta(seconds=1)}
+    stage = {"number": 0, "strategy": "mine", "latencies": (1, 2), "wait": timedelta(seconds=1)}
     stored = {"stages": {"mine": stage}}
     checkpoint = str(tmp_path / "checkpoint")
     new = find_checkpoint(spark, checkpoint, None)

@@ -24,8 +24,8 @@ from latecomer.outputs import Lane
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Further
 from latecomer.spark.frames import Kind, read_frames
+from latecomer.spark.further import further_stage
 from latecomer.spark.packed import check_counters
-from latecomer.spark.planner import further_stage
 from latecomer.tiers import Tiers
 from latecomer.windows import Count, Sum, Window
 from tests.spark.simulated import SimulatedQuery, batch_of, counts, lane_rows, split_at, ticks_of, two_stages

@@ -68,6 +68,22 @@ def reorder(
 
 
 @app.command()
+def slack(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows in a micro-batch.")] = 200_000,
+    rounds: RoundsOption = 3,
+    seed: RowSeedOption = 0,
+    json: JsonOption = None,
+) -> None:
+    """What the gate costs beside the sort, and a second shard is worth to a join (about a minute)."""
+    from latecomer_lab.slack.speed import SlackBench, run
+
+    check_writable(json)
+    with working("bench slack") as tell:
+        report = run(SlackBench(rows=rows, rounds=rounds, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
 def backlog(
     rows: Annotated[int, typer.Option(help="Rows in the one micro-batch.")] = 50_000_000,
     seed: RowSeedOption = 0,

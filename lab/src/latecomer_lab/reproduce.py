@@ -1,4 +1,4 @@
-"""`latecomer reproduce`: the papers' experiments, named after a table or a figure; each is one of the benches."""
+"""`latecomer reproduce`: the papers' experiments, named after a table, a figure or the paper; most are benches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.table import Table
 
 from latecomer.cli.screen import console
 from latecomer_lab import bench
+from latecomer_lab.slack.command import reproduce_slack
 
 HELP = "Repeat the experiments of the papers; without a name, list them."
 
@@ -33,6 +34,13 @@ REPRODUCTIONS = (
     Reproduction("table1", "Impatience", "Tables I and II: disorder of the two logs", bench.presets, 1),
     Reproduction("figure7", "Impatience", "Figures 5 and 7 to 9: the sort and its competitors", bench.sort, 30),
     Reproduction("figure10", "Impatience", "Figure 10, Table II: Q1 to Q4 with several latencies", bench.tiers, 20),
+    Reproduction(
+        "slack",
+        "Slack-ScaleGate",
+        "Figures 1 to 4 and 11 to 13, Table 1: the tuner and four policies",
+        reproduce_slack,
+        3,
+    ),
     Reproduction("tintin", "TinTiN", "Table 3, Figure 5: alerts of smart meters, 40 days late", bench.timetravel, 20),
 )
 

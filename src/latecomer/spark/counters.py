@@ -23,7 +23,7 @@ from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US
 from latecomer.gives import Tally
 from latecomer.spark.packed import counters_of, nothing_counted
-from latecomer.spark.source_counters import SOURCE_COUNTERS, Sources, sources_in
+from latecomer.spark.source_counters import ABOUT_SOURCES, Sources, sources_in
 
 if TYPE_CHECKING:
     from latecomer.spark.result import Result
@@ -74,6 +74,8 @@ class Counters:
         """The number of the stage that a counter is of; None for all."""
         if stage:
             return list(self.stages).index(stage)
+        if name in ABOUT_SOURCES:
+            return 0
         own = any(name in counters for counters in self.stages.values())
         if len(self.stages) == 1 or own or name in _OF_ALL:
             return None
@@ -98,18 +100,24 @@ def read_counters(progress: Any, result: Result | None = None) -> dict[str, int]
     values = _values(progress, result)
     if values is None:
         return None
-    return {name: int(value) for name, value in values.items() if name.rpartition(".")[2] not in SOURCE_COUNTERS}
+    return {name: int(value) for name, value in values.items() if name.rpartition(".")[2] not in ABOUT_SOURCES}
 
 
 def read_sources(progress: Any, result: Result | None = None) -> Sources | None:
     """The counters of the sources that are furthest behind, and how many `hidden` others there are.
 
-    Of a query's last micro-batch, of one of its progress events, or of what `.write` gave; None where the stream was
-    declared without `count_sources=True`. result: as in `read_counters`.
+    Of a query's last micro-batch, of one of its progress events, or of what `.write` gave. `waits_for`: the source that
+    holds the others up; `unseen`: the declared ones that never came. None where the stream was declared without
+    `count_sources=True` and no source is waited for. result: as in `read_counters`.
     """
-    given = isinstance(progress, Mapping) and "seen" in progress
-    values = progress if given else _values(progress, result)
+    values = read_values(progress, result)
     return None if values is None else sources_in(values)
+
+
+def read_values(progress: Any, result: Result | None = None) -> Mapping[str, Any] | None:
+    """All that is counted, text too, in what `read_sources` takes."""
+    given = isinstance(progress, Mapping) and "seen" in progress
+    return progress if given else _values(progress, result)
 
 
 def _values(progress: Any, result: Result | None) -> dict[str, Any] | None:

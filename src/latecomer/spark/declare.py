@@ -6,7 +6,7 @@ that a later `select` may drop or change the user's. Copies that nobody reads ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -19,9 +19,11 @@ from latecomer.durations import Duration, duration_us, instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, Layout
 from latecomer.gives import Gives, Line, Tally
+from latecomer.outputs import REVISION_COLUMNS
 from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
 from latecomer.spark.source_counters import SOURCE_COUNTERS
+from latecomer.spark.waiting import WAITING
 from latecomer.windows import SessionWindow, Window
 
 Names = str | Sequence[str]
@@ -67,6 +69,7 @@ class Declared:
 
     `intact`: columns that still are what they were when the stream was declared. `exact`: the steps as they were
     written, to tell whether they have changed. `time_as`: the column that has the time, where the user's own is gone.
+    `lacking`: the sources that are declared, and the columns that each lacks.
     """
 
     df: DataFrame
@@ -82,13 +85,23 @@ class Declared:
     count_sources: bool = False
     exact: tuple[str, ...] = ()
     time_as: str | None = None
+    lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def feeds(self) -> dict[str, tuple[str, ...]]:
+        """The sources that are declared, and the user's columns that each has; those computed since belong to all."""
+        return {
+            name: tuple(column for column in self.columns if column not in lacks & self.intact)
+            for name, lacks in self.lacking.items()
+        }
 
 
 @dataclass(frozen=True)
 class Stage:
     """A strategy of a query: its settings, the roles and columns of its events, the user's among them, what it gives.
 
-    steps: what was done to its events before, for `explain`.
+    steps: what was done to its events before, for `explain`. waits: its sources are followed one by one.
+    feeds: the sources that are declared, and the columns that each has.
     """
 
     name: str
@@ -99,11 +112,14 @@ class Stage:
     gives: Gives
     steps: tuple[Line, ...]
     count_sources: bool = False
+    waits: bool = False
+    feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def counters(self) -> dict[str, Tally]:
         """Its strategy's own, and those of sources."""
-        return {**self.gives.counters, **(SOURCE_COUNTERS if self.count_sources else {})}
+        counted = SOURCE_COUNTERS if self.count_sources else {}
+        return {**self.gives.counters, **counted, **({WAITING: Tally.TEXT} if self.waits else {})}
 
     @property
     def changes(self) -> bool:
@@ -120,6 +136,20 @@ class Further:
     key: tuple[str, ...]
     window: Window | SessionWindow | None = None
     steps: tuple[Line, ...] = ()
+
+    @property
+    def feeds(self) -> dict[str, tuple[str, ...]]:
+        """The sources that the events come from, and the columns that each has; none where they are not known."""
+        before = self.stages[-1]
+        settings, time = before.settings, before.gives.time or ""
+        if settings.results_as is None:
+            return {}
+        own = tuple(name for name in before.gives.columns.names if name not in REVISION_COLUMNS)
+        passing = {name: before.feeds.get(name, ()) for name in settings.passes_on}
+        return {
+            settings.results_as: own,
+            **{name: columns if time in columns else (*columns, time) for name, columns in passing.items()},
+        }
 
 
 def names_of(value: Names | None, role: str) -> tuple[str, ...]:

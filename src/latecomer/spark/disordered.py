@@ -9,7 +9,7 @@ Paper: Impatience (Chandramouli, Goldstein, Li), sections IV-A and IV-B.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from latecomer.spark.declare import (
 )
 from latecomer.spark.explain import columns_text, events_text, window_step
 from latecomer.spark.expressions import as_column, check_condition, check_names, understood
+from latecomer.spark.feeds import EXAMPLE, Lacking, declared_sources, feeds_step, united
 from latecomer.spark.pack import KEEP
 from latecomer.spark.questions import Strategies, check_advance
 from latecomer.spark.refusals import refusal
@@ -47,11 +48,12 @@ from latecomer.windows import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, SessionW
 
 
 def disordered(
-    df: DataFrame,
+    df: DataFrame | Mapping[str, DataFrame],
     *,
     time: str,
     key: Names | None = None,
     source: str | None = None,
+    sources: Sequence[str | int] | None = None,
     arrival: str | None = None,
     order: Names | None = None,
     end: str | None = None,
@@ -66,10 +68,13 @@ def disordered(
     latest: str = "2200-01-01",
     shards: int | None = None,
 ) -> Events:
-    """Declare that the rows of a DataFrame, streaming or batch, come out of order.
+    """Declare that the rows of a DataFrame, streaming or batch, come out of order; or those of several feeds.
 
+    df: a DataFrame, or a dict of feeds by name: their rows together, with the feed's name in a column `source`, the
+    source. Columns that a feed lacks are null there.
     time: event time, a timestamp or a bigint of microseconds. key: rows of one key stay together.
-    source: who sent the row. arrival: when it came; without it, all rows of a micro-batch come at once.
+    source: who sent the row. sources: those that are declared: one that has not spoken yet is waited for (merged, until
+    it idles), as are the feeds of a dict. arrival: when it came; without it, all rows of a micro-batch come at once.
     order: columns that break ties, such as Kafka's partition and offset.
     end: a boolean column; a row where it is true is no event but says that its source has ended.
     change: a column of +1 and -1; -1 retracts an event given before, for strategies that take retractions.
@@ -84,23 +89,37 @@ def disordered(
     earliest: 1970 if you do not say; a query whose first bigint times look like seconds or milliseconds stops then.
     shards: how many parts work in parallel (default: what Spark runs at once); fixed for a checkpoint's life.
     """
-    if not isinstance(df, DataFrame):
-        raise InputError(must("disordered", "be given a DataFrame", type(df).__name__, "e.g. spark.readStream..."))
     roles = Roles(time, names_of(key, "key"), source, arrival, names_of(order, "order"), end, change)
-    roles = checked(df.schema, roles)
+    df, roles, lacking = _as_one(df, roles, sources)
     timing = timing_of(tick, idle_after, heartbeat, max_ahead, (earliest, latest))
-    timing = replace(timing, merged=progress_of(progress, source))
+    timing = replace(timing, merged=progress_of(progress, roles.source))
     if shards is not None:
         check_shards(shards)
     warn_of_dropped(df, stacklevel=2)
     columns = tuple(df.columns)
-    if count_sources and source is None:
+    if count_sources and roles.source is None:
         raise InputError(
             must("count_sources=True", "come with source=", None, "name the column that says who sent a row")
         )
-    carried, steps = carry(df, roles, timing), progress_steps(roles, timing)
-    declared = Declared(carried, roles, timing, shards, df.schema, columns, frozenset(columns), steps=steps)
-    return Events(replace(declared, count_sources=count_sources))
+    carried, steps = carry(df, roles, timing), feeds_step(lacking, named=sources is None)
+    declared = Declared(carried, roles, timing, shards, df.schema, columns, frozenset(columns), lacking=lacking)
+    return Events(replace(declared, count_sources=count_sources, steps=(*steps, *progress_steps(roles, timing))))
+
+
+def _as_one(
+    given: DataFrame | Mapping[str, DataFrame], roles: Roles, sources: Sequence[str | int] | None
+) -> tuple[DataFrame, Roles, Lacking]:
+    """The rows as one DataFrame, the roles of its columns, and the sources that are declared with what they lack."""
+    if isinstance(given, Mapping):
+        if sources is not None:
+            raise InputError(must("sources=", "be left out where feeds have names", sources, "all feeds are declared"))
+        df, roles, lacking = united(given, roles)
+        return df, checked(df.schema, roles), lacking
+    if not isinstance(given, DataFrame):
+        advice = f"e.g. spark.readStream..., or a dict of feeds, {EXAMPLE}"
+        raise InputError(must("disordered", "be given a DataFrame", type(given).__name__, advice))
+    roles = checked(given.schema, roles)
+    return given, roles, declared_sources(sources, roles)
 
 
 @dataclass(frozen=True)

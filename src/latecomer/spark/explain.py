@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
@@ -15,6 +16,7 @@ from latecomer.gives import Gives, Line, Tally
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.packed import LANE_COUNTERS, LANES
 from latecomer.spark.refusals import STEPS, strategies
+from latecomer.spark.waiting import Waiting, WaitsFor, waiting_in
 from latecomer.windows import Window
 
 if TYPE_CHECKING:
@@ -61,15 +63,45 @@ def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:
     return "\n".join(lines)
 
 
-def result_text(stories: Sequence[Story], measured: Mapping[str, int] | None = None) -> str:
-    """The story of a result, stage by stage; with counters, what was measured too."""
+def result_text(
+    stories: Sequence[Story], measured: Mapping[str, int] | None = None, values: Mapping[str, Any] | None = None
+) -> str:
+    """The story of a result, stage by stage; with counters, what was measured too.
+
+    values: the counters of the last micro-batch, with those of sources.
+    """
     several, lines = len(stories) > 1, _read(stories[0].read)
     for number, story in enumerate(stories):
         own = _of_stage(measured, story.name) if several else measured
         if several:
             lines.append(f"stage {number + 1}: {story.name}")
         lines += _stage_lines(story, own, first=number == 0, last=number + 1 == len(stories))
+        waiting = waiting_in(values or {}, story.name if several else None)
+        lines += [] if waiting is None else _section("sources", _waiting(waiting))
     return "\n".join(lines)
+
+
+def _waiting(waiting: Waiting) -> Iterator[Line]:
+    """The source that holds things up, and for how long; the declared ones that never came."""
+    if waiting.waits_for is None:
+        yield Line("waits for", "no source")
+    else:
+        yield Line("waits for", _awaited(waiting.waits_for))
+    if waiting.unseen:
+        yield Line("never seen", ", ".join(waiting.unseen), "declared")
+
+
+def _awaited(found: WaitsFor) -> str:
+    behind = "which has not begun" if found.behind_us is None else f"{_span(found.behind_us)} behind the furthest"
+    silent = f", silent for {_span(found.silent_us)}" if found.silent_us else ""
+    return f"{'null' if found.source is None else found.source}, {behind}{silent}"
+
+
+def _span(us: int) -> str:
+    """A duration for people."""
+    if us < 60_000_000:
+        return f"{us / 1_000_000:.3g} s"
+    return str(timedelta(seconds=us // 1_000_000))
 
 
 def _of_stage(measured: Mapping[str, int] | None, stage: str) -> dict[str, int] | None:

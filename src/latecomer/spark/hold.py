@@ -11,28 +11,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import MapState
 
 from latecomer.chunks import ChunkStore
-from latecomer.codec import widened
+from latecomer.codec import integers, widened
 from latecomer.contract import Machine, Settings
 from latecomer.controls import of_stage
-from latecomer.events import FOREVER_US, NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows
+from latecomer.events import FOREVER_US, NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows, take_rows
 from latecomer.gives import Onward, Tally, View
+from latecomer.headers import encode_sources
 from latecomer.outputs import Lane, Output
 from latecomer.progress import Measure, Progress, Timeline
 from latecomer.spark.frames import Frame, Kind, Received, read_frames
-from latecomer.spark.onward import NextStage, Sender
+from latecomer.spark.onward import NextStage, Sender, timeline_after
 from latecomer.spark.packed import Packer
 from latecomer.spark.source_counters import SourceTally
 from latecomer.spark.state import ShardState
 from latecomer.spark.units import Units, check_units
+from latecomer.spark.waiting import waiting_after, waiting_at
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ class HoldPlan:
     onward: NextStage | None = None
 
 
+_DOORS = {Lane.RESULTS: "given", Lane.LATE: "late", Lane.QUARANTINE: "unusable"}
+
+
 class Shard:
     """A machine at work on one shard's micro-batch; `key` is what Spark groups the shard's frames by."""
 
@@ -77,33 +83,51 @@ class Shard:
         came = read_frames(rows, plan.senders)
         before, store = (Progress(), ChunkStore()) if plan.finishing else self._state.load()
         progress, timeline = self._advance(before, came)
+        progress, own = self._own(progress, timeline)
         machine = plan.settings.build(store, plan.layout)
         yield from self._finished_before(came, counters)
-        own = replace(timeline, controls=of_stage(timeline.controls, plan.stage))
         sender = self._sender(machine, timeline, own)
         batch = self._batch(came, before, counters)
         self._count_events(batch, progress, machine.punctuation(own), counters)
-        for output in self._outputs(machine, batch, own, counters):
-            if sender is not None and output.lane is Lane.RESULTS:
-                yield from sender.add(output.rows, self._packer)
-            else:
-                yield from self._packer.output(output)
+        if sender is not None and batch is not None and plan.settings.passes_on:
+            batch, passing = self._split(batch)
+            counters["given"] += passing.num_rows
+            yield from sender.pass_on(passing, self._packer)
+        yield from self._sent(self._outputs(machine, batch, own, counters), sender)
         if not plan.finishing:
             self._state.save(progress, store)
-        yield self._packer.counts(self._count(came, machine, own, counters) | self._sources.counters(progress))
+        sources = self._sources.counters(progress) | self._waiting(progress, own)
+        yield self._packer.counts(self._count(came, machine, own, counters) | sources)
         if sender is not None:
             yield from sender.close(self._packer)
 
     def _advance(self, before: Progress, came: Received) -> tuple[Progress, Timeline]:
         """How far the stream has come: by the headers of all tasks, or as the stage before says."""
         if came.timeline is not None:
-            return before, came.timeline
+            timeline = came.timeline.not_below(before.floor_us)
+            return replace(before, floor_us=int(timeline.floor_us[-1])), timeline
         after, timeline = before.advance(came.headers, self._plan.measure)
         if self._plan.units is not None and before.largest_us == NEVER_US < after.largest_us:
             least_us = min(header.least_us for header in came.headers)
             first = min(int(header.spell_first.min(initial=FOREVER_US)) for header in came.headers)
             check_units(self._plan.units, (least_us, after.largest_us), (first, after.closed_tick))
         return after, timeline
+
+    def _own(self, progress: Progress, timeline: Timeline) -> tuple[Progress, Timeline]:
+        """How far the sources have come that the stage takes, with the control values that are its own."""
+        own, passes_on = timeline, self._plan.settings.passes_on
+        if passes_on:
+            own = timeline.without(passes_on, progress.own_floor_us)
+            progress = replace(progress, own_floor_us=int(own.floor_us[-1]))
+        return progress, replace(own, controls=of_stage(own.controls, self._plan.stage))
+
+    def _split(self, batch: EventBatch) -> tuple[EventBatch, pa.RecordBatch]:
+        """The events that the machine takes, and the rows of sources that are passed on."""
+        assert batch.layout.source is not None
+        names, codes = encode_sources(batch.rows.column(batch.layout.source), len(batch))
+        passing = pa.array(self._plan.settings.passes_on, names.type)
+        passes = integers(pc.is_in(names, value_set=passing))[codes] > 0
+        return batch.filter(~passes), take_rows(batch.rows, np.flatnonzero(passes))
 
     def _finished_before(self, came: Received, counters: Counter[str]) -> Iterator[pd.DataFrame]:
         """What pack or an earlier stage has finished."""
@@ -117,18 +141,32 @@ class Shard:
         plan = self._plan
         if plan.onward is None:
             return None
-        in_order = plan.settings.onward is Onward.IN_ORDER
-        return Sender(plan.onward, self._key, timeline, machine.passed(own) if in_order else None)
+        onward = plan.settings.onward
+        passed_us = None if onward is Onward.AT_ONCE else machine.passed(own)
+        certain_us = None if passed_us is None else machine.certain(own)
+        return Sender(
+            plan.onward, self._key, timeline_after(plan.onward, timeline, passed_us, certain_us), onward, passed_us
+        )
+
+    def _sent(self, outputs: Iterator[tuple[Output, bool]], sender: Sender | None) -> Iterator[pd.DataFrame]:
+        """Results on their way to the next stage, if there is one; all else to the end."""
+        for output, finished in outputs:
+            if sender is not None and output.lane is Lane.RESULTS:
+                yield from sender.add(output.rows, self._packer, finished=finished)
+            else:
+                yield from self._packer.output(output)
 
     def _outputs(
         self, machine: Machine, batch: EventBatch | None, timeline: Timeline, counters: Counter[str]
-    ) -> Iterator[Output]:
+    ) -> Iterator[tuple[Output, bool]]:
+        """What the machine gives, and whether it gives it at the end of the stream."""
         pushed = iter(()) if batch is None else machine.push(batch, timeline)
-        for output in chain(pushed, machine.finish() if self._plan.finishing else ()):
-            counters["late" if output.lane is Lane.LATE else "given"] += output.given
+        finished = machine.finish() if self._plan.finishing else iter(())
+        for output, over in chain(zip(pushed, repeat(False)), zip(finished, repeat(True))):
+            counters[_DOORS[output.lane]] += output.given
             if output.lane is Lane.LATE:
                 self._sources.add(output.rows, late=True)
-            yield output
+            yield output, over
 
     def _count_events(
         self, batch: EventBatch | None, progress: Progress, punctuation_us: int, counters: Counter[str]
@@ -142,6 +180,13 @@ class Shard:
         if self._plan.stage == 0:
             counters["behind_jump"], counters["beyond_jump"] = progress.jump.sides(batch, punctuation_us)
             self._sources.add(batch.rows)
+
+    def _waiting(self, progress: Progress, timeline: Timeline) -> dict[str, Any]:
+        """What the stage waits for, where it knows its sources."""
+        measure, passes_on = self._plan.measure, self._plan.settings.passes_on
+        if self._plan.stage:
+            return {} if timeline.sources is None else waiting_after(timeline.sources).counters()
+        return waiting_at(progress, measure, passes_on).counters() if measure.follows_sources else {}
 
     def _batch(self, came: Received, before: Progress, counters: Counter[str]) -> EventBatch | None:
         """The events of the micro-batch; None where not even an empty blob came."""
@@ -165,10 +210,10 @@ class Shard:
             "seen": came.counts[Kind.SEEN] if first else counters["pushed"],
             "control": came.counts[Kind.CONTROL],
             "filtered": came.counts[Kind.FILTERED],
-            "quarantined": counters["quarantined"],
+            "quarantined": counters["quarantined"] + counters["unusable"],
             "late": counters["late"],
             "dropped": machine.dropped,
-            "accepted": counters["pushed"] - counters["late"] - machine.dropped,
+            "accepted": counters["pushed"] - counters["late"] - counters["unusable"] - machine.dropped,
             "given": counters["given"],
             "held": machine.held,
             **{name: counters[name] for name in ("stamps_back", "behind_jump", "beyond_jump", "jump_us")},

@@ -6,16 +6,13 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from latecomer.contract import VERBS, Settings
+from latecomer.contract import Settings, Steering
 from latecomer.errors import InputError, LatecomerWarning, must
-from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TICK_FIELD, TIME, Layout
-from latecomer.gives import Onward
-from latecomer.outputs import REVISION_COLUMNS
+from latecomer.events import EVENT_CHANGE_FIELD, ORDER, SOURCE, TIME, Layout
 from latecomer.progress import Measure
 from latecomer.spark.compat import arrow_schema, prepare_batch
 from latecomer.spark.control import control_stream
@@ -23,19 +20,25 @@ from latecomer.spark.counters import Counters
 from latecomer.spark.declare import LATEST, MERGED, Declared, Further, Stage, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA
+from latecomer.spark.further import (
+    check_all_taken,
+    check_sources,
+    check_takes_changes,
+    follows_sources,
+    further_stage,
+    next_stage,
+)
 from latecomer.spark.heartbeat import heartbeat as heartbeat_stream
 from latecomer.spark.hold import HoldPlan
 from latecomer.spark.lanes import Lanes
-from latecomer.spark.onward import NextStage
 from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP, PackPlan, packer
 from latecomer.spark.packed import check_counters, packed_schema
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import check_columns, nullable, spark_schema
 from latecomer.spark.shards import default_shards, shard_keys
 from latecomer.spark.state import FORMAT_VERSION
-from latecomer.spark.stored import INPUT, Stored, fingerprint
+from latecomer.spark.stored import INPUT, SHARDS, Stored, fingerprint
 from latecomer.spark.units import Units
-from latecomer.spark.unpack import STAGE
 from latecomer.spark.windows_after import WindowsAfter, windows_after
 from latecomer.windows import WINDOW_COLUMNS, Window
 
@@ -79,12 +82,20 @@ class Query:
         """Whether it has settings that can change while it runs."""
         return self.declared.df.isStreaming and any(stage.settings.controls for stage in self.stages)
 
-    def packed(self, control: str | None = None) -> DataFrame:
-        """The packed rows; `control` is where control values are, in a stream that has a checkpoint."""
+    @property
+    def steering(self) -> Steering | None:
+        """What changes its settings while it runs, if anything does."""
+        settings = {stage.name: stage.settings for stage in self.stages}
+        return self.stages[-1].settings.steering(settings, self.declared.timing.tick_us)
+
+    def packed(self, control: str | None = None, every_us: int = 0) -> DataFrame:
+        """The packed rows; `control`: where control values are, in a stream that has a checkpoint; `every_us`: how
+        often micro-batches are to come, 0 where that is not known."""
         if not self.declared.df.isStreaming:
             prepare_batch(self.declared.df.sparkSession)
+        check_all_taken(self.stages[-1])
         plan = replace(self.pack, controlled=control is not None)
-        rows = self._prepared(plan, control).mapInArrow(packer(plan), FRAME_SCHEMA)
+        rows = self._prepared(plan, control, every_us).mapInArrow(packer(plan), FRAME_SCHEMA)
         counters = self.counters.packed
         for hold in self._holds(plan.shard_keys):
             rows = rows.groupBy("shard").transformWithStateInPandas(
@@ -98,11 +109,13 @@ class Query:
     def _holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
         declared = self.declared
         timing, stamped = declared.timing, declared.roles.arrival is not None
-        measure = Measure(timing.idle_ticks, stamped, timing.merged, self.stages[0].settings.per_source)
+        per_source = any(follows_sources(stage.settings) for stage in self.stages)
+        names = tuple(declared.lacking)
+        measure = Measure(timing.idle_ticks, stamped, timing.merged, per_source, names, timing.tick_us)
         common = {"measure": measure, "units": _units(declared), "finishing": not declared.df.isStreaming}
         return hold_plans(self.stages, keys, fingerprint(self.stored), **common)
 
-    def _prepared(self, plan: PackPlan, control: str | None) -> DataFrame:
+    def _prepared(self, plan: PackPlan, control: str | None, every_us: int) -> DataFrame:
         """Exactly the columns that pack reads; heartbeats and control values join here."""
         needed = list(plan.columns)
         needed += [END] if plan.ending else []
@@ -115,9 +128,8 @@ class Query:
         shard = F.pmod(hashed, F.lit(self.shards)).cast("int").alias(SHARD)
         df, spark = declared.df.select(*[quoted(name) for name in needed], shard), declared.df.sparkSession
         if plan.beating and declared.timing.heartbeat_us is not None:
-            df = df.unionByName(
-                heartbeat_stream(spark, declared.timing.heartbeat_us, plan.tick_us), allowMissingColumns=True
-            )
+            beats = heartbeat_stream(spark, declared.timing.heartbeat_us, plan.tick_us, every_us)
+            df = df.unionByName(beats, allowMissingColumns=True)
         if control is not None:
             df = df.unionByName(control_stream(spark, control), allowMissingColumns=True)
         return df
@@ -147,7 +159,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
                 stage=number,
                 count_sources=stage.count_sources,
                 carried=stage.gives.in_one_order,
-                onward=None if last else _next_stage(stages[number + 1], keys),
+                onward=None if last else next_stage(stage, stages[number + 1], keys),
                 **further,
                 **common,
             )
@@ -158,9 +170,12 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
 def plan_query(asked: Declared | Further, settings: Settings) -> Query:
     """Plan a strategy on declared events, or on the results of the stages before it."""
     if isinstance(asked, Further):
-        return _query(asked.root, (*asked.stages, further_stage(asked, settings)), None)
+        further = further_stage(asked, settings)
+        check_sources(further, merged=asked.root.timing.merged)
+        return _query(asked.root, (*asked.stages, further), None)
     _warn_of_short_wait(asked, settings)
     first = _first_stage(asked, settings)
+    check_sources(first, merged=asked.timing.merged)
     bare, after = windows_after(asked) if first.gives.rows else (asked, None)
     return _query(asked, (first,), None) if after is None else _query(bare, (_first_stage(bare, settings),), after)
 
@@ -190,7 +205,7 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
     names = declared.columns + _carried(declared, layout)
     columns = arrow_schema(T.StructType([schema[name] for name in names]))
     if declared.roles.change is not None:
-        _check_takes_changes(settings, f"change={declared.roles.change!r}")
+        check_takes_changes(settings, f"change={declared.roles.change!r}")
         columns = columns.append(EVENT_CHANGE_FIELD)
     gives = settings.gives(columns, layout)
     if gives.by_key:
@@ -202,56 +217,9 @@ def _first_stage(declared: Declared, settings: Settings) -> Stage:
     if declared.count_sources and layout.source not in user.names:
         advice = "keep it among the columns, or leave count_sources out"
         raise InputError(must("count_sources=True", "find the source's column", "it was dropped or changed", advice))
-    return Stage(settings.name, settings, layout, columns, user, gives, declared.steps, declared.count_sources)
-
-
-def further_stage(asked: Further, settings: Settings) -> Stage:
-    """A stage that takes the results of another."""
-    before = asked.stages[-1]
-    own = pa.schema([each for each in before.gives.columns if each.name not in REVISION_COLUMNS])
-    user = spark_schema(own)
-    check_columns(user)
-    columns = own.append(TICK_FIELD)
-    if before.changes:
-        _check_takes_changes(settings, f"the retractions of {before.name}")
-        columns = columns.append(EVENT_CHANGE_FIELD)
-    if settings.per_source:
-        advice = "make it the first stage"
-        raise InputError(must(f"stage {settings.name}", "know every source by itself", "a further stage", advice))
-    time = before.gives.time
-    if before.settings.onward is Onward.NO or time is None or time not in own.names:
-        rule = "give results that do not change, with their time, where a further stage takes them"
-        got = "results that may change" if before.settings.onward is Onward.NO else "results without their time"
-        advice = "choose one latency, or keep the time among the columns; or write it and start a second query"
-        raise InputError(must(f"stage {before.name}", rule, got, advice))
-    _check_no_stage_column([*asked.stages[0].user.names, *own.names])
-    layout = Layout(time, asked.key)
-    gives = settings.gives(columns, layout)
-    check_columns(spark_schema(gives.columns), ours=True)
-    check_counters(gives.counters)
-    names = [stage.name for stage in asked.stages]
-    name = settings.name if settings.name not in names else f"{settings.name}_{len(names) + 1}"
-    return Stage(name, settings, layout, columns, user, gives, asked.steps)
-
-
-def _next_stage(stage: Stage, keys: tuple[int, ...]) -> NextStage:
-    together = stage.gives.by_key and not stage.layout.key
-    return NextStage(keys, tuple(stage.user.names), stage.layout.time, stage.layout.key, together)
-
-
-def _check_no_stage_column(names: list[str]) -> None:
-    """Lanes of several stages have a column of that name."""
-    for name in names:
-        if name.lower() == STAGE:
-            advice = "the lane `late` of several stages has a column of that name: rename yours before"
-            raise InputError(must("columns of several stages", f"not be named {STAGE}", name, advice))
-
-
-def _check_takes_changes(settings: Settings, got: str) -> None:
-    if not settings.takes_changes:
-        takers = ", ".join(each.name for each in VERBS.values() if each.takes_changes)
-        advice = f"use a strategy that takes retractions ({takers}), or leave them out"
-        raise InputError(must(settings.name, "be fed events only", got, advice))
+    waits, counted = declared.timing.merged or settings.per_source, declared.count_sources
+    name, feeds = settings.name, declared.feeds
+    return Stage(name, settings, layout, columns, user, gives, declared.steps, counted, waits, feeds)
 
 
 def _check_moved(declared: Declared) -> None:
@@ -339,7 +307,7 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
     roles, timing, layout = declared.roles, declared.timing, stages[0].layout
     return {
         "format": FORMAT_VERSION,
-        "shards": shards,
+        SHARDS: shards,
         "schema": stages[0].user.simpleString(),
         "time": roles.time,
         "key": list(roles.key),
@@ -351,6 +319,7 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "types": roles.types,
         "places": [layout.time, layout.source, *layout.order],
         "progress": MERGED if timing.merged else LATEST,
+        **({"sources": sorted(declared.lacking)} if declared.lacking else {}),
         "tick_us": timing.tick_us,
         "heartbeat_us": timing.heartbeat_us,
         "idle_after_us": timing.idle_after_us,
@@ -361,7 +330,18 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
             "latest_us": timing.latest_us,
         },
         "stages": {
-            stage.name: {"number": number, "key": list(stage.layout.key), **stage.settings.describe()}
+            stage.name: {
+                "number": number,
+                "key": list(stage.layout.key),
+                **_as_sources(stage),
+                **stage.settings.describe(),
+            }
             for number, stage in enumerate(stages)
         },
     }
+
+
+def _as_sources(stage: Stage) -> dict[str, Any]:
+    """What a stage says of its results, and of what it passes on, as sources."""
+    name, passing = stage.settings.results_as, stage.settings.passes_on
+    return {} if name is None else {"results_as": name, "passes_on": list(passing)}

@@ -5,8 +5,8 @@ Paper: Impatience (Chandramouli, Goldstein, Li), sections IV and V; TinTiN (Van 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from latecomer.outputs import REVISION_COLUMNS
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
+from latecomer.spark.gated import Gated, JoinQuery, join_query
 from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import question_refusal, stage_refusal
 from latecomer.spark.result import Result
@@ -29,17 +30,32 @@ from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.changed import Function
 from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_of
-from latecomer.windows import WINDOW_COLUMNS, AggregateFunction, Operator, SessionWindow, Window, WindowAggregation
+from latecomer.windows import (
+    WINDOW_COLUMNS,
+    AggregateFunction,
+    Join,
+    Operator,
+    SessionWindow,
+    Window,
+    WindowAggregation,
+)
 
 Asked = Declared | Further
 
 
-class Repairable(ABC):
-    """What can give its results at once and repair them later."""
+class Operated(Gated):
+    """What has an operator, which can run in several ways."""
 
     @abstractmethod
-    def _application(self) -> tuple[Asked, Operator]:
+    def _application(self, call: str) -> tuple[Asked, Operator]:
         """The events, and the operator that runs on them."""
+
+    def _read_behind_gate(self) -> tuple[Asked, Operator | None]:
+        return self._application("slack")
+
+
+class Repairable(Operated):
+    """What can give its results at once and repair them later."""
 
     def timetravel(
         self,
@@ -65,7 +81,7 @@ class Repairable(ABC):
         retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
         """
         where = holes_of(every, enumerator, holes)
-        declared, operator = self._application()
+        declared, operator = self._application("timetravel")
         settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held)
         return Result(plan_query(declared, settings))
 
@@ -89,10 +105,10 @@ class AggregateQuery(Repairable):
         settings = Tiers(latencies, self._window, self._aggregates, max_held, lateness)
         return Result(plan_query(without_start(self._declared), settings))
 
-    def _application(self) -> tuple[Asked, Operator]:
+    def _application(self, call: str) -> tuple[Asked, Operator]:
         if isinstance(self._window, SessionWindow):
             advice = "call .tumbling(size) or .hopping(size, advance) before; sessions can be asked with .tiers(...)"
-            raise InputError(must("windows of timetravel", "have a size", "sessions", advice))
+            raise InputError(must(f"windows of {call}", "have a size", "sessions", advice))
         return without_window(self._declared), WindowAggregation(self._window, self._aggregates)
 
     if not TYPE_CHECKING:
@@ -139,10 +155,10 @@ class App(InOrder, Repairable):
     _declared: Asked
     _operator: Operator
 
-    def _application(self) -> tuple[Asked, Operator]:
+    def _application(self, call: str) -> tuple[Asked, Operator]:
         if self._declared.window is not None:
-            advice = "leave the window out: the application has its own; or call .aggregate(...).timetravel(...)"
-            raise InputError(must("app(...).timetravel", "be asked of events without a window", "one before", advice))
+            advice = f"leave the window out: the application has its own; or call .aggregate(...).{call}(...)"
+            raise InputError(must(f"app(...).{call}", "be asked of events without a window", "one before", advice))
         return self._declared, self._operator
 
     if not TYPE_CHECKING:
@@ -151,11 +167,41 @@ class App(InOrder, Repairable):
             raise question_refusal(name, "app")
 
 
-class Strategies(InOrder):
+class Strategies(InOrder, Gated):
     """The strategies that can be asked of events, and the questions about windows of them."""
 
     _declared: Asked
     _operator = None
+
+    def _read_behind_gate(self) -> tuple[Asked, Operator | None]:
+        if self._declared.window is not None:
+            advice = "call .aggregate(...) on it, or leave the window out"
+            raise InputError(must("windows before slack", "be asked with aggregates", "events", advice))
+        return self._declared, None
+
+    def join(
+        self,
+        left: str,
+        right: str,
+        *,
+        within: Duration,
+        when: Callable[[pa.RecordBatch], Any] | None = None,
+        keep: Duration | None = None,
+        name: str | None = None,
+    ) -> JoinQuery:
+        """Ask for pairs of rows of two sources, of one key, at most `within` apart: `.join(...).slack(deadline="6 s")`.
+
+        when: a function from a RecordBatch of pairs to a boolean for each; rows for which it raises go to quarantine.
+        Columns of pairs are the key, the later time of the two, and `<source>_<column>` for all others of each.
+        keep: how long rows stay for partners that come out of order, at least `within`: if sources lag no more than
+        `keep` less `within`, all pairs are found whatever the slack. Without it rows leave as their key is read on.
+        name: of the pairs as a source of a further stage; without it, both names.
+        """
+        _check_no_session(self._declared, ".join(...)")
+        if self._declared.window is not None:
+            advice = "leave the window out: within says how far apart rows may be"
+            raise InputError(must("join", "be asked of events without a window", "one before", advice))
+        return join_query(self._declared, Join(left, right, within, when, keep), name)
 
     def pass_through(self) -> Result:
         """Give every event as it comes."""

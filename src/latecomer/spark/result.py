@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from latecomer.errors import InputError, LatecomerWarning, must
 from latecomer.gives import CHANGES
 from latecomer.outputs import CHANGE, FINAL, PANE, REVISION_COLUMNS, Pane
-from latecomer.spark.counters import metric_name
+from latecomer.spark.counters import metric_name, read_values
 from latecomer.spark.explain import Measured, measured, result_text
 from latecomer.spark.lanes import lane_of
 from latecomer.spark.packed import LANES
@@ -24,7 +24,7 @@ from latecomer.spark.refusals import result_refusal
 from latecomer.spark.schema import is_flat
 from latecomer.spark.session import check_settings
 from latecomer.spark.shipping import check_workers
-from latecomer.spark.sinks import SinkLike
+from latecomer.spark.sinks import SinkLike, folder_of
 from latecomer.spark.starting import Start, start_query, trigger_of, write_once
 from latecomer.spark.targets import targets_of
 
@@ -120,8 +120,8 @@ class Result:
         if not self._streaming:
             raise InputError(must("start", "be called on a stream", "a batch DataFrame", "call .write instead"))
         asked = Start(
-            _text(checkpoint, "checkpoint") or "",
-            targets_of(_text(path, "path"), sinks or {}, self._lanes),
+            folder_of(checkpoint, "checkpoint"),
+            targets_of(_folder(path), sinks or {}, self._lanes),
             trigger_of(every, available_now=available_now),
             name,
             tune,
@@ -143,19 +143,21 @@ class Result:
         """
         if self._streaming:
             raise InputError(must("write", "be called on a batch DataFrame", "a stream", "call .start instead"))
-        targets = targets_of(_text(path, "path"), sinks or {}, self._lanes)
+        targets = targets_of(_folder(path), sinks or {}, self._lanes)
         return write_once(self._query, targets, flat=self._flat(), tune=tune)
 
     def explain(self, counters: Measured = None) -> None:
         """Print where the sort stands and what the steps before it save.
 
-        With a query, one of its progress events, or the counters that `write` gives: also what they saved.
+        With a query, one of its progress events, or the counters that `write` gives: also what they saved, and, where
+        sources are waited for, which one holds things up, how far behind it is, and which have never been seen.
         """
         print(self.explained(counters))
 
     def explained(self, counters: Measured = None) -> str:
         """The text that `explain` prints."""
-        return result_text(self._query.stories, measured(counters, self._counters.tallies, self))
+        found = measured(counters, self._counters.tallies, self)
+        return result_text(self._query.stories, found, None if found is None else read_values(counters, self))
 
     if not TYPE_CHECKING:  # so that a type checker refuses these calls too
 
@@ -177,7 +179,5 @@ class Result:
             warnings.warn(text + ".start(...) writes all lanes in one query", LatecomerWarning, stacklevel=4)
 
 
-def _text(path: str | os.PathLike[str] | None, where: str) -> str | None:
-    if path is not None and not isinstance(path, str | os.PathLike):
-        raise InputError(must(where, "be a folder", path, "give its path as text"))
-    return None if path is None else os.fspath(path)
+def _folder(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else folder_of(path, "path")

@@ -17,22 +17,22 @@ _FLAT = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.Boole
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 
 
-def check_columns(schema: T.StructType, *, ours: bool = False) -> None:
+def check_columns(schema: T.StructType, *, ours: bool = False, where: str = "columns") -> None:
     """Names that are unique and not ours, and types that cross into Python; `ours`: results, with columns of ours."""
     names = [field.name for field in schema.fields]
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:
             advice = "rename one of them before (case does not count)"
-            raise InputError(must("columns", "have unique names", name, advice))
+            raise InputError(must(where, "have unique names", name, advice))
         if name.lower().startswith(CARRIED_PREFIX):
-            raise InputError(must("columns", f"not begin with '{CARRIED_PREFIX}'", name, "rename it before"))
+            raise InputError(must(where, f"not begin with '{CARRIED_PREFIX}'", name, "rename it before"))
         if "." in name or "`" in name:
             rule = "have no dot or backtick in their names, which PySpark cannot hand to Python"
-            raise InputError(must("columns", rule, name, "rename it before"))
+            raise InputError(must(where, rule, name, "rename it before"))
         if name.lower() in _OURS and not (ours and name in _OURS):
             advice = "latecomer adds a column of that name to its lanes: rename yours before"
-            raise InputError(must("columns", f"not be named {', '.join(_OURS)}", name, advice))
+            raise InputError(must(where, f"not be named {', '.join(_OURS)}", name, advice))
     for field in schema.fields:
         for path, kind in _leaves(field.name, field.dataType):
             cast = _UNSUPPORTED.get(type(kind))

@@ -18,6 +18,7 @@ from latecomer.events import NEVER_US
 from latecomer.gives import Tally
 from latecomer.headers import encode_sources
 from latecomer.progress import Progress
+from latecomer.spark.waiting import WAITING, Waiting, waiting_in
 
 SHOWN = 16
 _NAMES, _HIDDEN = "source_names", "sources_hidden"
@@ -29,6 +30,8 @@ SOURCE_COUNTERS: dict[str, Tally] = {
     **{f"source_{place}_behind_us": Tally.LARGEST for place in range(SHOWN)},
 }
 
+ABOUT_SOURCES = (*SOURCE_COUNTERS, WAITING)
+
 
 class SourceCounts(NamedTuple):
     """A source in a micro-batch: its events, those too late, and how far it is behind the source that is furthest."""
@@ -39,11 +42,16 @@ class SourceCounts(NamedTuple):
 
 
 class Sources(dict[str | None, SourceCounts]):
-    """The sources of a micro-batch that are furthest behind, the furthest first; `hidden` others are not shown."""
+    """The sources of a micro-batch that are furthest behind, the furthest first; `hidden` others are not shown.
 
-    def __init__(self, shown: Mapping[str | None, SourceCounts], hidden: int) -> None:
+    waits_for: the source that holds the others up, where progress is merged or the strategy waits for each source; None
+    where none does. unseen: the declared sources that have never been seen.
+    """
+
+    def __init__(self, shown: Mapping[str | None, SourceCounts], hidden: int, waiting: Waiting | None = None) -> None:
         super().__init__(shown)
         self.hidden = hidden
+        self.waits_for, self.unseen = waiting or Waiting()
 
 
 class SourceTally:
@@ -88,12 +96,13 @@ def furthest_behind(progress: Progress) -> tuple[dict[str | None, int], int]:
 
 
 def sources_in(values: Mapping[str, Any]) -> Sources | None:
-    """The sources among the counters of a micro-batch; None where they were not asked for."""
+    """The sources among the counters of a micro-batch; None where they were neither counted nor waited for."""
+    waiting = waiting_in(values)
     if not values.get(_NAMES):
-        return None
+        return None if waiting is None else Sources({}, 0, waiting)
     names = json.loads(values[_NAMES])
     fields = SourceCounts._fields
     counts = [
         SourceCounts(*(int(values[f"source_{place}_{field}"]) for field in fields)) for place in range(len(names))
     ]
-    return Sources(dict(zip(names, counts, strict=True)), int(values[_HIDDEN]))
+    return Sources(dict(zip(names, counts, strict=True)), int(values[_HIDDEN]), waiting)
