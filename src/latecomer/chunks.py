@@ -104,8 +104,13 @@ class Store(ABC):
         """The directory, oldest first."""
 
     @abstractmethod
-    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
-        """Keep rows in as many chunks as they need, compressed if wished; best sorted by time: a chunk has a range."""
+    def append(
+        self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False, whole: bool = False
+    ) -> None:
+        """Keep rows in as many chunks as they need, compressed if wished; best sorted by time: a chunk has a range.
+
+        whole: in one chunk, whatever its size, where the caller has cut them.
+        """
 
     @abstractmethod
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -147,13 +152,15 @@ class ChunkStore(Store):
     def chunks(self) -> list[Chunk]:
         return list(self._entries.values())
 
-    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
+    def append(
+        self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False, whole: bool = False
+    ) -> None:
         done, most = 0, CHUNK_BYTES
         while done < rows.num_rows:
-            _, count = next(cuts(rows.slice(done), most))
+            count = rows.num_rows if whole else next(cuts(rows.slice(done), most))[1]
             piece = _narrow_ticks(rows.slice(done, count))
             data = rows_to_bytes(piece, compressed=compressed)
-            if len(data) > 2 * CHUNK_BYTES and most > CHUNK_BYTES:
+            if len(data) > 2 * CHUNK_BYTES and most > CHUNK_BYTES and not whole:
                 most = CHUNK_BYTES  # compressed less well than the piece before it
                 continue
             key, times = (run, self._next), ts_us[done : done + count]
@@ -243,8 +250,10 @@ class _Part(Store):
         own = (chunk for chunk in self._whole.chunks if chunk.run % self._of == self._number)
         return [chunk._replace(run=chunk.run // self._of) for chunk in own]
 
-    def append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False) -> None:
-        self._whole.append(rows, ts_us, self._outside(run), compressed=compressed)
+    def append(
+        self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False, whole: bool = False
+    ) -> None:
+        self._whole.append(rows, ts_us, self._outside(run), compressed=compressed, whole=whole)
 
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         return self._whole.take([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])

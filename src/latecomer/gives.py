@@ -105,7 +105,8 @@ class Gives:
     in_one_order: the rows of all shards are to be merged into the total order. moves_times: rows may be given at
     other times than they came with. rows: its results are its events, with all their columns. in_part: an event may
     come too late for some results and still count in others. how: columns that say how a row was given, besides
-    those of results that change.
+    those of results that change. net: changes are those of a micro-batch as a whole, so how often a result changes
+    depends on where micro-batches are cut; what stands does not.
     """
 
     columns: pa.Schema
@@ -120,6 +121,7 @@ class Gives:
     rows: bool = False
     in_part: bool = False
     how: tuple[str, ...] = ()
+    net: bool = False
 
     @property
     def all_views(self) -> dict[str, View]:

@@ -122,6 +122,11 @@ def _changes(change: pa.Array | int | None, size: int) -> pa.Array:
     return pa.array(np.full(size, change, dtype=np.int8)) if isinstance(change, int) else change
 
 
+def pane_code(pane: Pane) -> int:
+    """The code of a pane."""
+    return _PANE_CODES[pane]
+
+
 def pane_codes(revised: Bools) -> Int8s:
     """For each row the code of the pane `revised`, or else of `on_time`."""
     codes: Int8s = np.where(revised, _PANE_CODES[Pane.REVISED], _PANE_CODES[Pane.ON_TIME]).astype(np.int8)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from latecomer._jit import kernel
 from latecomer.events import Bools, Int64s, int64_view, take_rows
 from latecomer.search import lower_bound
-from latecomer.windows.grouping import group_rows
+from latecomer.windows.grouping import number_keys
 
 ROLE = "_lc_role"  # of a stored event: why it is stored
 RECENT, CONTEXT, LATE = range(3)
@@ -28,15 +28,8 @@ class Tables:
 
     def __init__(self, tables: Mapping[str, pa.RecordBatch | None], key: tuple[str, ...]) -> None:
         self._tables = {name: table for name, table in tables.items() if table is not None and table.num_rows}
-        sizes = [table.num_rows for table in self._tables.values()]
-        if key and sizes:
-            columns = [pa.concat_arrays([table.column(name) for table in self._tables.values()]) for name in key]
-            groups = group_rows(columns)
-            numbers, self.count = groups.spread(np.arange(len(groups))), len(groups)
-            self._keys = take_rows(pa.RecordBatch.from_arrays(columns, names=list(key)), groups.firsts)
-        else:
-            numbers, self.count, self._keys = np.zeros(sum(sizes), dtype=np.int64), 1, None
-        self._numbers = dict(zip(self._tables, np.split(numbers, np.cumsum(sizes)[:-1]), strict=False))
+        numbers, self.count, self._keys = number_keys(list(self._tables.values()), key)
+        self._numbers = dict(zip(self._tables, numbers, strict=True))
 
     def get(self, name: str) -> pa.RecordBatch | None:
         """A table; None where there is none."""

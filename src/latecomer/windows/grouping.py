@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from latecomer.events import Int64s, int64_view, sort_times
+from latecomer.events import Int64s, int64_view, sort_times, take_rows
 
 _ROOM = 62  # bits of a packed row
 _FEW = 64  # values that tell whether it is worth looking at all
@@ -105,6 +105,30 @@ def group_rows(columns: Sequence[pa.Array | Int64s]) -> Groups:
     first_of_group = np.ones(size, dtype=np.bool_)
     first_of_group[1:] = ranked[1:] != ranked[:-1]
     return Groups(order, np.flatnonzero(first_of_group))
+
+
+class Keys(NamedTuple):
+    """The keys of several tables as small numbers, the same in all of them.
+
+    numbers: for each table, the number of each row's key. size: how many keys there are. rows: the key of each number;
+    None where there is no key, and all rows have the same.
+    """
+
+    numbers: list[Int64s]
+    size: int
+    rows: pa.RecordBatch | None
+
+
+def number_keys(tables: Sequence[pa.RecordBatch], key: tuple[str, ...]) -> Keys:
+    """Number the keys of the rows of tables; without a key, all rows have zero."""
+    sizes = [table.num_rows for table in tables]
+    if not key or not sum(sizes):
+        return Keys([np.zeros(size, dtype=np.int64) for size in sizes], 1, None)
+    columns = [pa.concat_arrays([table.column(name) for table in tables]) for name in key]
+    groups = group_rows(columns)
+    numbers = groups.spread(np.arange(len(groups)))
+    rows = take_rows(pa.RecordBatch.from_arrays(columns, names=list(key)), groups.firsts)
+    return Keys(np.split(numbers, np.cumsum(sizes)[:-1]), len(groups), rows)
 
 
 def _numbered(column: pa.Array | Int64s) -> tuple[Int64s, int]:

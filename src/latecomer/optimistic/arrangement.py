@@ -1,0 +1,188 @@
+"""New rows put in order among those that are stored: what must be run, from which states, and what was run before.
+
+All rows of a key that got a late one, and the new rows of all keys, are put in the order (key, total order). A key is
+run from its first new row on: with the state before the next stored row, which is the one after the row before; where
+that row has none, from the last row before it that has; where no stored row follows, with the key's last state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import (
+    Bools,
+    EventBatch,
+    Int64s,
+    concat_rows,
+    int64_view,
+    order_by,
+    take_rows,
+    total_order,
+    users_columns,
+)
+from latecomer.optimistic.history import Past
+from latecomer.optimistic.key_states import LastStates
+from latecomer.windows.grouping import number_keys
+from latecomer.windows.key_steps import Work
+
+STATED = "_lc_stated"  # of a stored row: whether it has its state
+_NO = 2**62
+
+
+class Begin(NamedTuple):
+    """For each key, where in the order its run begins, and the number of its state among all.
+
+    old, old_state: the same for its stored rows, `_NO` where none follows a new one.
+    """
+
+    place: Int64s
+    state: Int64s
+    old: Int64s
+    old_state: Int64s
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Rows in the order (key, total order): those stored, of keys that got a late row, and the new ones."""
+
+    rows: pa.RecordBatch
+    past: Past | None
+    last: LastStates
+    state_columns: pa.Schema
+    key: Int64s  # of each row, in the order of `rows`: stored ones first
+    last_key: Int64s  # of each last state
+    keys: int
+    batch: EventBatch
+
+    @classmethod
+    def of(cls, batch: EventBatch, past: Past | None, last: LastStates, states: pa.Schema) -> Arrangement:
+        """Put a sorted batch among stored rows; those of keys that get no row before one of theirs are left out."""
+        names, key = batch.rows.schema.names, batch.layout.key
+        tables = [batch.rows, last.rows] if past is None else [batch.rows, last.rows, past.rows]
+        numbers, count, _ = number_keys(tables, key)
+        if past is None:
+            return cls(batch.rows, None, last, states, numbers[0], numbers[1], count, batch)
+        last_us = np.full(count, -_NO)
+        last_us[numbers[1]] = last.last_us
+        touched = np.zeros(count, dtype=np.bool_)
+        touched[numbers[0][batch.ts_us <= last_us[numbers[0]]]] = True
+        chosen = np.flatnonzero(touched[numbers[2]])
+        past = past.take(chosen)
+        rows = concat_rows([past.rows.select(names), batch.rows])
+        number = np.append(numbers[2][chosen], numbers[0])
+        return cls(rows, past, last, states, number, numbers[1], count, batch)
+
+    @property
+    def ts_us(self) -> Int64s:
+        """The times of the rows."""
+        return int64_view(self.rows.column(self.batch.layout.time))
+
+    @property
+    def behind(self) -> Bools:
+        """Which rows of the batch come behind the last row of their key, or with it."""
+        last_us = np.full(self.keys, -_NO)
+        last_us[self.last_key] = self.last.last_us
+        return np.asarray(self.batch.ts_us <= last_us[self.key[self.stored :]])
+
+    @property
+    def stored(self) -> int:
+        """How many of the rows are stored ones."""
+        return 0 if self.past is None else self.past.rows.num_rows
+
+    @cached_property
+    def ranked(self) -> Int64s:
+        """The rows in the total order."""
+        if self.past is None:
+            return np.arange(self.rows.num_rows)
+        return total_order(EventBatch(self.rows, self.batch.layout))
+
+    @cached_property
+    def rank(self) -> Int64s:
+        """The place of each row in the total order."""
+        rank = np.empty(len(self.ranked), dtype=np.int64)
+        rank[self.ranked] = np.arange(len(self.ranked))
+        return rank
+
+    @cached_property
+    def order(self) -> Int64s:
+        """The rows key by key, in the total order within each."""
+        return self.ranked[order_by(self.key[self.ranked])]
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """Where in the order the rows of a key begin."""
+        key = self.key[self.order]
+        return np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+
+    @cached_property
+    def segment(self) -> Int64s:
+        """For each place in the order, the number of its key among those that have rows."""
+        return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.order)))
+
+    @cached_property
+    def is_old(self) -> Bools:
+        """For each place in the order, whether its row is a stored one."""
+        return self.order < self.stored
+
+    @cached_property
+    def states(self) -> pa.RecordBatch:
+        """All states there are: none, the last ones, and those before stored rows."""
+        names = self.state_columns.names
+        none = pa.RecordBatch.from_arrays([pa.nulls(1, each.type) for each in self.state_columns], names=names)
+        stored = [] if self.past is None else [self.past.rows.select(names)]
+        return concat_rows([none, self.last.rows.select(names), *stored])
+
+    @cached_property
+    def begin(self) -> Begin:
+        """Where the run of each key begins."""
+        last_of_key = np.zeros(self.keys, dtype=np.int64)
+        last_of_key[self.last_key] = 1 + np.arange(len(self.last_key))
+        last_state = last_of_key[self.key[self.order[self.starts]]]
+        if self.past is None:
+            nothing = np.full(len(self.starts), _NO)
+            return Begin(self.starts, last_state, nothing, nothing)
+        place, is_old = np.arange(len(self.order)), self.is_old
+        first_new = np.minimum.reduceat(np.where(is_old, _NO, place), self.starts)
+        follows = is_old & (place > first_new[self.segment])
+        next_old = np.minimum.reduceat(np.where(follows, place, _NO), self.starts)
+        has_state = is_old & self._stated & (place <= next_old[self.segment])
+        from_old = np.maximum.reduceat(np.where(has_state, place, -1), self.starts)
+        repaired = next_old < _NO
+        first = np.where(repaired & (from_old < next_old), from_old, first_new)
+        old_state = 1 + len(self.last_key) + self.order[np.where(repaired, from_old, 0)]
+        state = np.where(repaired, old_state, last_state)
+        return Begin(first, state, np.where(repaired, from_old, _NO), old_state)
+
+    @cached_property
+    def _stated(self) -> Bools:
+        """For each place in the order, whether its row is stored with a state."""
+        assert self.past is not None
+        if STATED not in self.past.rows.schema.names:
+            return self.is_old
+        stated = self.past.rows.column(STATED).to_numpy(zero_copy_only=False)
+        return np.append(stated, np.zeros(len(self.batch), dtype=np.bool_))[self.order]
+
+    @cached_property
+    def run_places(self) -> Int64s:
+        """The places in the order that are run, in order."""
+        return np.flatnonzero(np.arange(len(self.order)) >= self.begin.place[self.segment])
+
+    @cached_property
+    def old_places(self) -> Int64s:
+        """The places of stored rows that were run before, from the same states."""
+        if self.past is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self.is_old & (np.arange(len(self.order)) >= self.begin.old[self.segment]))
+
+    def work(self, places: Int64s, state: Int64s, wanted: Int64s) -> Work:
+        """What is to be run: rows at places in the order, from states of their keys (`begin.state`, ...)."""
+        segment = self.segment[places]
+        starts = np.flatnonzero(np.append(True, segment[1:] != segment[:-1]))
+        rows = take_rows(users_columns(self.rows), self.order[places])
+        states = take_rows(self.states, state[segment[starts]])
+        return Work(rows, np.append(starts, len(places)), states, wanted, self.batch.layout.time)

@@ -1,0 +1,86 @@
+"""What a micro-batch changes: what stored rows gave before, compared with what they give now, bit for bit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import Bools, Int64s, equal_rows, take_rows
+from latecomer.optimistic.arrangement import Arrangement
+from latecomer.windows.key_steps import Ran
+
+
+class Outputs(NamedTuple):
+    """Outputs of a run: the place in the order of the row that each comes from, and its number among those."""
+
+    rows: pa.RecordBatch
+    place: Int64s
+    child: Int64s
+
+    @classmethod
+    def of(cls, ran: Ran, places: Int64s) -> Outputs:
+        """The outputs of rows at these places."""
+        place = places[ran.owner]
+        return cls(ran.outputs, place, child_numbers(place))
+
+    def take(self, chosen: Int64s) -> Outputs:
+        """Some of them."""
+        return Outputs(take_rows(self.rows, chosen), self.place[chosen], self.child[chosen])
+
+    def in_order(self, arranged: Arrangement) -> Outputs:
+        """The same in the total order of their rows."""
+        return self.take(np.lexsort((self.child, arranged.rank[arranged.order[self.place]])))
+
+
+def child_numbers(owner: Int64s) -> Int64s:
+    """For outputs of one owner after the other, the number of each among those of its owner."""
+    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else owner
+    sizes = np.diff(first, append=len(owner))
+    return np.arange(len(owner)) - np.repeat(first, sizes)
+
+
+class Difference(NamedTuple):
+    """What stood and stands no more, and what stands now and did not."""
+
+    void: Outputs | None
+    given: Outputs
+
+
+def compare(arranged: Arrangement, ran: Ran, before: Ran | None) -> Difference:
+    """The difference between two runs, in the total order."""
+    new = Outputs.of(ran, arranged.run_places)
+    if before is None:
+        return Difference(None, new.in_order(arranged))
+    old = Outputs.of(before, arranged.old_places)
+    stays_old, stays_new = _alike(old, new)
+    void, given = old.take(np.flatnonzero(~stays_old)), new.take(np.flatnonzero(~stays_new))
+    return Difference(void.in_order(arranged), given.in_order(arranged))
+
+
+def _alike(old: Outputs, new: Outputs) -> tuple[Bools, Bools]:
+    """Which outputs of each run the other one has at the same place."""
+    stays_old, stays_new = (np.zeros(len(each.place), dtype=np.bool_) for each in (old, new))
+    if len(old.place) == 0 or len(new.place) == 0:
+        return stays_old, stays_new
+    most = int(max(old.child.max(), new.child.max())) + 1
+    codes = new.place * most + new.child  # rising: rows are run in their order
+    wanted = old.place * most + old.child
+    at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
+    hit = np.flatnonzero(codes[at] == wanted)
+    same = hit[equal_rows(take_rows(old.rows, hit), take_rows(new.rows, at[hit]))]
+    stays_old[same], stays_new[at[same]] = True, True
+    return stays_old, stays_new
+
+
+def changed_states(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> tuple[Int64s, pa.RecordBatch]:
+    """The stored rows, by number, before which the state is another now; and the states before those."""
+    row = arranged.order[arranged.run_places[wanted]]
+    is_old = np.flatnonzero(row < arranged.stored)
+    old_row = arranged.order[arranged.old_places]
+    at = np.empty(arranged.stored, dtype=np.int64)
+    at[old_row] = np.arange(len(old_row))
+    now, then = take_rows(ran.before, is_old), take_rows(before.before, at[row[is_old]])
+    differs = np.flatnonzero(~equal_rows(now, then))
+    return row[is_old[differs]], take_rows(now, differs)

@@ -1,0 +1,120 @@
+"""The rows that may still get a late one before them, with the state before each, or before some of them.
+
+Rows are stored in chunks, each of one group of keys and one stretch of time, an eighth of the bound. A late row needs
+the chunks of its group from its stretch on; a stretch that the punctuation has passed is dropped unread.
+
+Invariants
+1. The first row of a key in a chunk has its state. So a row of a chunk never needs an older chunk to be run again.
+2. Chunks of a stretch stay until the punctuation has passed the whole of it: no row between two that are stored is
+   missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.chunks import CHUNK_BYTES, Chunk, Store, magnitude, small_groups
+from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, take_rows
+
+_PARTS = 8  # of the bound
+
+
+class Past(NamedTuple):
+    """Stored rows with their states, the number of the chunk that each is in, and its place there."""
+
+    rows: pa.RecordBatch
+    chunk: Int64s
+    place: Int64s
+    chunks: list[Chunk]
+
+    def take(self, chosen: Int64s) -> Past:
+        """Some of the rows."""
+        return Past(take_rows(self.rows, chosen), self.chunk[chosen], self.place[chosen], self.chunks)
+
+
+class Piece(NamedTuple):
+    """Rows that become a chunk: their places, in order of time, and the group of their keys."""
+
+    places: Int64s
+    group: int
+
+
+class History:
+    """Stored rows of all keys."""
+
+    def __init__(self, store: Store, time: str, bound_us: int) -> None:
+        self._store, self._time = store, time
+        self.stretches = Stretches(max(1, bound_us // _PARTS))
+
+    @property
+    def rows(self) -> int:
+        """How many rows are stored."""
+        return self._store.rows
+
+    def load(self, group: Int64s, from_us: Int64s) -> Past | None:
+        """The rows of some groups, each from the stretch of a time on."""
+        first_us = dict(zip(group.tolist(), self.stretches.starts(from_us).tolist(), strict=True))
+        chosen = [chunk for chunk in self._store.chunks if chunk.ts_max_us >= first_us.get(chunk.run, 2**63)]
+        if not chosen:
+            return None
+        parts = [self._store.read(chunk) for chunk in chosen]
+        sizes = [part.num_rows for part in parts]
+        place = np.concatenate([np.arange(size) for size in sizes])
+        return Past(concat_rows(parts), np.repeat(np.arange(len(chosen)), sizes), place, chosen)
+
+    def cut(self, ts_us: Int64s, group: Int64s, row_bytes: int) -> Iterator[Piece]:
+        """Cut rows that are in order of time into pieces of one group and stretch, none much larger than a chunk."""
+        most = max(1, CHUNK_BYTES // max(1, row_bytes))
+        stretch = self.stretches.starts(ts_us)
+        order = np.lexsort((stretch, group))
+        ends = np.flatnonzero((np.diff(group[order]) != 0) | (np.diff(stretch[order]) != 0)) + 1
+        for places in np.split(order, ends):
+            for start in range(0, len(places), most):
+                yield Piece(places[start : start + most], int(group[places[0]]))
+
+    def append(self, rows: pa.RecordBatch, group: int) -> None:
+        """Store rows of one group and one stretch."""
+        self._store.append(rows, int64_view(rows.column(self._time)), group, whole=True)
+
+    def restate(self, past: Past, changed: Int64s, states: pa.RecordBatch) -> None:
+        """Give stored rows other states."""
+        for number in np.unique(past.chunk[changed]):
+            chunk, chosen = past.chunks[number], np.flatnonzero(past.chunk[changed] == number)
+            rows = self._store.read(chunk)
+            index = np.arange(rows.num_rows)
+            index[past.place[changed[chosen]]] = rows.num_rows + np.arange(len(chosen))
+            for name, column in zip(states.schema.names, take_rows(states, chosen).columns, strict=True):
+                place = rows.schema.get_field_index(name)
+                together = pa.concat_arrays([rows.column(place), column]).take(pa.array(index))
+                rows = rows.set_column(place, rows.schema.field(place), together)
+            self._store.drop([chunk])
+            self.append(rows, chunk.run)
+
+    def between(self, after_us: int, upto_us: int) -> list[pa.RecordBatch]:
+        """The stored rows of the stretches that hold what lies after a time and up to another."""
+        first_us = after_us if after_us == NEVER_US else int(self.stretches.starts(np.array([after_us + 1]))[0])
+        chosen = [each for each in self._store.chunks if each.ts_max_us >= first_us and each.ts_min_us <= upto_us]
+        return [self._store.read(chunk) for chunk in chosen]
+
+    def expire(self, passed_us: int) -> None:
+        """Drop stretches that the punctuation has passed, unread; unite small chunks."""
+        last_us = self.stretches.passed(passed_us)
+        self._store.drop([chunk for chunk in self._store.chunks if chunk.ts_max_us <= last_us])
+        least_us = min((chunk.ts_min_us for chunk in self._store.chunks), default=0)
+        for small in small_groups(self._store.chunks, lambda chunk: self._alike(chunk, least_us)):
+            self.append(concat_rows(list(self._store.take(small))), small[0].run)
+
+    def _alike(self, chunk: Chunk, least_us: int) -> int:
+        """The same for chunks of one group and stretch, of about one size."""
+        stretch = (chunk.ts_min_us - self.stretches.offset_us) // self.stretches.length_us
+        first = (least_us - self.stretches.offset_us) // self.stretches.length_us
+        return ((stretch - first) * 64 + magnitude(chunk)) * 4096 + chunk.run
+
+    def held_from(self, passed_us: int) -> int:
+        """The least time of rows that may be stored after a punctuation."""
+        last_us = self.stretches.passed(passed_us)
+        return last_us if last_us == NEVER_US else last_us + 1

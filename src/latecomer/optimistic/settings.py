@@ -1,0 +1,98 @@
+"""Optimistic processing: answer at once, and take back what a late row makes wrong.
+
+Paper: Optimistic processing (Kuralenok et al., FlameStream).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from latecomer.chunks import ChunkStore
+from latecomer.contract import Machine, Settings, check_max_held
+from latecomer.durations import Duration, duration_us
+from latecomer.errors import InputError, must
+from latecomer.events import Int64s, Layout
+from latecomer.gives import STANDING, Explained, Gives, Line, Tally, Verb, own_columns, revised_views, with_revisions
+from latecomer.optimistic.history import History
+from latecomer.optimistic.machine import RECOMPUTED, VOIDED, Optimist
+from latecomer.progress import Timeline
+from latecomer.windows.forgetting import Forgetting
+from latecomer.windows.key_steps import KeyStep
+
+
+@dataclass(frozen=True)
+class Optimistic(Settings):
+    """A step on the rows of each key, in order, whose results come at once and are repaired up to a bound.
+
+    bound: the most a row may be late. forget_after: a row that comes so long after the one before it of its key finds
+    no state; keys that are silent for so long are forgotten. max_held: the most rows one shard may hold.
+    """
+
+    step: KeyStep
+    bound: Duration
+    forget_after: Duration | None = None
+    max_held: int | None = None
+    name: ClassVar[str] = "optimistic"
+    verb: ClassVar[Verb | None] = Verb(
+        "scan(...).optimistic(...)", "give results at once, and take back what was wrong"
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.step, KeyStep):
+            raise InputError(must("step", "be a Scan, a Fold or a Group", self.step, "e.g. Scan(lc.running_sum('n'))"))
+        duration_us(self.bound, "bound")
+        check_max_held(self.max_held)
+        if self.forget_after is not None:
+            duration_us(self.forget_after, "forget_after")
+
+    @property
+    def bound_us(self) -> int:
+        """The bound in microseconds."""
+        return duration_us(self.bound, "bound")
+
+    @property
+    def forget_us(self) -> int | None:
+        """After how long a silence a key starts anew."""
+        return None if self.forget_after is None else duration_us(self.forget_after, "forget_after")
+
+    @cached_property
+    def key_step(self) -> KeyStep:
+        """The step, with its memory."""
+        return self.step if self.forget_us is None else Forgetting(self.step, self.forget_us)
+
+    def build(self, store: ChunkStore, layout: Layout) -> Machine:
+        return Optimist(self, store, layout)
+
+    def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
+        history = History(ChunkStore(), "", self.bound_us)
+        return int((accepted_ts_us >= history.held_from(timeline.punctuation(self.bound_us + 1))).sum())
+
+    def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
+        own = pa.schema(own_columns(columns))
+        if layout.time not in own.names:
+            rule = "be among the columns, unchanged"
+            raise InputError(must("time", rule, f"only {', '.join(own.names)}", "select it as it is"))
+        if layout.time in layout.key:
+            raise InputError(must("key", "not be the time", layout.time, "rows of a key follow each other in time"))
+        results = with_revisions(self.key_step.output(own, layout))
+        lines = [Line("scan", self.step.shown(), "per key, in order of {time}")]
+        lines.append(Line("repairs", f"rows up to {self.bound} late", "holds rows with their states"))
+        if self.forget_after is not None:
+            lines.append(Line("forgets", f"a key that is silent for {self.forget_after}"))
+        return Gives(
+            results,
+            Explained("no sort: results at once, taken back where they were wrong", tuple(lines)),
+            revised_views(),
+            STANDING,
+            time=layout.time,
+            by_key=True,
+            counters={VOIDED: Tally.SUM, RECOMPUTED: Tally.SUM},
+            net=True,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"strategy": self.name, "step": self.key_step.describe(), "bound_us": self.bound_us}

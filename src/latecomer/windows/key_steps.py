@@ -1,0 +1,90 @@
+"""Steps that follow the rows of a key in order, whatever the strategy that feeds them: what they are given and give.
+
+A step keeps a state for each key. It is given stretches of rows, each of one key and in order, with the state before
+the stretch, and gives outputs and states. Where nothing came before, every column of the state is null. A strategy may
+run the same rows again from any state that it has kept: a step remembers nothing by itself.
+
+Paper: Optimistic processing, section II (a stateful operation is a grouping and a map with a cycle).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import Int64s, Layout, int64_view
+
+OFTEN, SELDOM = 1, 32  # how many rows lie between two states that are kept
+
+
+class Work(NamedTuple):
+    """Rows to run: those of stretch i are `starts[i]` to `starts[i + 1]`, at least one.
+
+    state: before each stretch. wanted: the places of the rows, in order, before which the state is to be told.
+    """
+
+    rows: pa.RecordBatch
+    starts: Int64s
+    state: pa.RecordBatch
+    wanted: Int64s
+    time: str
+
+    @property
+    def ts_us(self) -> Int64s:
+        """The times of the rows."""
+        return int64_view(self.rows.column(self.time))
+
+    @property
+    def stretch(self) -> Int64s:
+        """The number of the stretch of each row."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class Ran(NamedTuple):
+    """What a step made of rows: outputs, the place of the row that each comes from, and states.
+
+    before: before the rows that were wanted. after: after each stretch. failed, reasons: the places of rows that could
+    not be used, and why: for the state it is as if they were not there.
+    """
+
+    outputs: pa.RecordBatch
+    owner: Int64s
+    before: pa.RecordBatch
+    after: pa.RecordBatch
+    failed: Int64s
+    reasons: list[str]
+
+
+class KeyStep(ABC):
+    """What the user asks for: a step with a state for each key."""
+
+    @property
+    def every(self) -> int:
+        """How many rows of a key may lie between two states that are kept: 1 where a state is small."""
+        return OFTEN
+
+    @abstractmethod
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        """The columns of its outputs, for rows with these; refuses what it cannot work on."""
+
+    @abstractmethod
+    def state(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        """The columns of its state."""
+
+    @abstractmethod
+    def run(self, work: Work, layout: Layout) -> Ran:
+        """Run rows."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Name and values: stored with the state and compared on restart."""
+
+    @abstractmethod
+    def shown(self) -> str:
+        """As text for people."""
+
+
+NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)

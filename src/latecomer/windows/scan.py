@@ -1,0 +1,87 @@
+"""Scan: every row with what functions say of the rows of its key up to it, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.codec import wide_type
+from latecomer.errors import InputError, must
+from latecomer.events import Layout
+from latecomer.gives import own_columns
+from latecomer.windows.key_steps import NO_ROWS, KeyStep, Ran, Work
+from latecomer.windows.scan_functions import ScanFunction
+
+_EXAMPLE = "e.g. scan(lc.running_sum('n'), lc.lag('n'))"
+
+
+@dataclass(frozen=True, init=False)
+class Scan(KeyStep):
+    """The columns of each row, and one more for each function."""
+
+    functions: tuple[ScanFunction, ...]
+
+    def __init__(self, *functions: ScanFunction) -> None:
+        if not functions:
+            raise InputError(must("scan", "be given a function at least", "none", _EXAMPLE))
+        for function in functions:
+            if not isinstance(function, ScanFunction):
+                raise InputError(must("scan", "be given functions of the rows so far", function, _EXAMPLE))
+        object.__setattr__(self, "functions", functions)
+
+    @property
+    def every(self) -> int:
+        return max(function.every for function in self.functions)
+
+    def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        own = pa.schema(own_columns(columns))
+        time, taken = own.field(layout.time).type, {name.lower() for name in own.names}
+        for function in self.functions:
+            function.check(own)
+            if function.name.lower() in taken:
+                advice = f"give it another name: {function.kind}(...).alias('...')"
+                raise InputError(must(f"result of {function.kind}", "have a name of its own", function.name, advice))
+            taken.add(function.name.lower())
+            own = own.append(pa.field(function.name, function.result_type(function.input_type(own), time)))
+        return own
+
+    def state(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
+        time = columns.field(layout.time).type
+        kinds = [function.state_types(function.input_type(columns), time) for function in self.functions]
+        return pa.schema(
+            [
+                (f"_lc_state_{number}_{place}", wide_type(kind))
+                for number, each in enumerate(kinds)
+                for place, kind in enumerate(each)
+            ]
+        )
+
+    def run(self, work: Work, layout: Layout) -> Ran:
+        outputs = work.rows
+        before: list[pa.Array] = []
+        after: list[pa.Array] = []
+        states = iter(work.state.columns)
+        for function in self.functions:
+            kinds = function.state_types(function.input_type(work.rows.schema), work.rows.schema.field(work.time).type)
+            scanned = function.run(work, [next(states) for _ in kinds])
+            outputs = outputs.append_column(function.name, scanned.results)
+            before += scanned.before
+            after += scanned.after
+        names = work.state.schema
+        return Ran(
+            outputs,
+            np.arange(work.rows.num_rows),
+            pa.RecordBatch.from_arrays(before, schema=names),
+            pa.RecordBatch.from_arrays(after, schema=names),
+            NO_ROWS,
+            [],
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"step": "scan", "functions": [function.describe() for function in self.functions]}
+
+    def shown(self) -> str:
+        return ", ".join(function.name for function in self.functions)
