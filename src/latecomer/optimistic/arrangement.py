@@ -34,6 +34,13 @@ STATED = "_lc_stated"  # of a stored row: whether it has its state
 _NO = 2**62
 
 
+def behind_last(ts_us: Int64s, key: Int64s, last: LastStates, last_key: Int64s, keys: int) -> Bools:
+    """Which rows come behind the last row of their key, or with it."""
+    last_us = np.full(keys, -_NO)
+    last_us[last_key] = last.last_us
+    return np.asarray(ts_us <= last_us[key])
+
+
 class Begin(NamedTuple):
     """For each key, where in the order its run begins, and the number of its state among all.
 
@@ -58,36 +65,30 @@ class Arrangement:
     last_key: Int64s  # of each last state
     keys: int
     batch: EventBatch
+    gone: Bools  # which rows are void
 
     @classmethod
-    def of(cls, batch: EventBatch, past: Past | None, last: LastStates, states: pa.Schema) -> Arrangement:
-        """Put a sorted batch among stored rows; those of keys that get no row before one of theirs are left out."""
-        names, key = batch.rows.schema.names, batch.layout.key
+    def of(cls, batch: EventBatch, past: Past | None, gone: Bools, last: LastStates, states: pa.Schema) -> Arrangement:
+        """Put a sorted batch among stored rows, some of them gone, without those of keys that stay as they were."""
         tables = [batch.rows, last.rows] if past is None else [batch.rows, last.rows, past.rows]
-        numbers, count, _ = number_keys(tables, key)
+        numbers, count, _ = number_keys(tables, batch.layout.key)
         if past is None:
-            return cls(batch.rows, None, last, states, numbers[0], numbers[1], count, batch)
-        last_us = np.full(count, -_NO)
-        last_us[numbers[1]] = last.last_us
+            none = np.zeros(len(batch), dtype=np.bool_)
+            return cls(batch.rows, None, last, states, numbers[0], numbers[1], count, batch, none)
         touched = np.zeros(count, dtype=np.bool_)
-        touched[numbers[0][batch.ts_us <= last_us[numbers[0]]]] = True
+        touched[numbers[0][behind_last(batch.ts_us, numbers[0], last, numbers[1], count)]] = True
+        touched[numbers[2][gone]] = True
         chosen = np.flatnonzero(touched[numbers[2]])
         past = past.take(chosen)
-        rows = concat_rows([past.rows.select(names), batch.rows])
+        rows = concat_rows([past.rows.select(batch.rows.schema.names), batch.rows])
         number = np.append(numbers[2][chosen], numbers[0])
-        return cls(rows, past, last, states, number, numbers[1], count, batch)
+        gone = np.append(gone[chosen], np.zeros(len(batch), dtype=np.bool_))
+        return cls(rows, past, last, states, number, numbers[1], count, batch, gone)
 
     @property
     def ts_us(self) -> Int64s:
         """The times of the rows."""
         return int64_view(self.rows.column(self.batch.layout.time))
-
-    @property
-    def behind(self) -> Bools:
-        """Which rows of the batch come behind the last row of their key, or with it."""
-        last_us = np.full(self.keys, -_NO)
-        last_us[self.last_key] = self.last.last_us
-        return np.asarray(self.batch.ts_us <= last_us[self.key[self.stored :]])
 
     @property
     def stored(self) -> int:
@@ -147,8 +148,9 @@ class Arrangement:
             nothing = np.full(len(self.starts), _NO)
             return Begin(self.starts, last_state, nothing, nothing)
         place, is_old = np.arange(len(self.order)), self.is_old
-        first_new = np.minimum.reduceat(np.where(is_old, _NO, place), self.starts)
-        follows = is_old & (place > first_new[self.segment])
+        changes = ~is_old | self.gone[self.order]
+        first_new = np.minimum.reduceat(np.where(changes, place, _NO), self.starts)
+        follows = is_old & (place >= first_new[self.segment])
         next_old = np.minimum.reduceat(np.where(follows, place, _NO), self.starts)
         has_state = is_old & self._stated & (place <= next_old[self.segment])
         from_old = np.maximum.reduceat(np.where(has_state, place, -1), self.starts)
@@ -170,7 +172,8 @@ class Arrangement:
     @cached_property
     def run_places(self) -> Int64s:
         """The places in the order that are run, in order."""
-        return np.flatnonzero(np.arange(len(self.order)) >= self.begin.place[self.segment])
+        runs = np.arange(len(self.order)) >= self.begin.place[self.segment]
+        return np.flatnonzero(runs & ~self.gone[self.order])
 
     @cached_property
     def old_places(self) -> Int64s:
@@ -182,7 +185,7 @@ class Arrangement:
     def work(self, places: Int64s, state: Int64s, wanted: Int64s) -> Work:
         """What is to be run: rows at places in the order, from states of their keys (`begin.state`, ...)."""
         segment = self.segment[places]
-        starts = np.flatnonzero(np.append(True, segment[1:] != segment[:-1]))
+        starts = np.flatnonzero(np.append(True, segment[1:] != segment[:-1])[: len(places)])
         rows = take_rows(users_columns(self.rows), self.order[places])
         states = take_rows(self.states, state[segment[starts]])
         return Work(rows, np.append(starts, len(places)), states, wanted, self.batch.layout.time)

@@ -74,8 +74,17 @@ def _alike(old: Outputs, new: Outputs) -> tuple[Bools, Bools]:
     return stays_old, stays_new
 
 
-def changed_states(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> tuple[Int64s, pa.RecordBatch]:
-    """The stored rows, by number, before which the state is another now; and the states before those."""
+class Restated(NamedTuple):
+    """Stored rows, by number, before which the state is another now, both states, and the times of the rows."""
+
+    rows: Int64s
+    now: pa.RecordBatch
+    then: pa.RecordBatch
+    ts_us: Int64s
+
+
+def changed_states(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> Restated:
+    """The stored rows before which the state has changed."""
     row = arranged.order[arranged.run_places[wanted]]
     is_old = np.flatnonzero(row < arranged.stored)
     old_row = arranged.order[arranged.old_places]
@@ -83,4 +92,5 @@ def changed_states(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran)
     at[old_row] = np.arange(len(old_row))
     now, then = take_rows(ran.before, is_old), take_rows(before.before, at[row[is_old]])
     differs = np.flatnonzero(~equal_rows(now, then))
-    return row[is_old[differs]], take_rows(now, differs)
+    changed = row[is_old[differs]]
+    return Restated(changed, take_rows(now, differs), take_rows(then, differs), arranged.ts_us[changed])

@@ -31,6 +31,17 @@ class Past(NamedTuple):
     place: Int64s
     chunks: list[Chunk]
 
+    @property
+    def group(self) -> Int64s:
+        """The group of each row's key."""
+        return np.array([chunk.run for chunk in self.chunks], dtype=np.int64)[self.chunk]
+
+    @property
+    def names(self) -> Int64s:
+        """A number for each row that no other stored row has."""
+        number = np.array([chunk.number for chunk in self.chunks], dtype=np.int64)
+        return (number[self.chunk] << 32) | self.place
+
     def take(self, chosen: Int64s) -> Past:
         """Some of the rows."""
         return Past(take_rows(self.rows, chosen), self.chunk[chosen], self.place[chosen], self.chunks)
@@ -58,7 +69,16 @@ class History:
     def load(self, group: Int64s, from_us: Int64s) -> Past | None:
         """The rows of some groups, each from the stretch of a time on."""
         first_us = dict(zip(group.tolist(), self.stretches.starts(from_us).tolist(), strict=True))
-        chosen = [chunk for chunk in self._store.chunks if chunk.ts_max_us >= first_us.get(chunk.run, 2**63)]
+        return self._read([chunk for chunk in self._store.chunks if chunk.ts_max_us >= first_us.get(chunk.run, 2**63)])
+
+    def between(self, after_us: int, upto_us: int) -> Past | None:
+        """The rows of the stretches that hold what lies after a time and up to another."""
+        first_us = after_us if after_us == NEVER_US else int(self.stretches.starts(np.array([after_us + 1]))[0])
+        return self._read(
+            [chunk for chunk in self._store.chunks if chunk.ts_max_us >= first_us and chunk.ts_min_us <= upto_us]
+        )
+
+    def _read(self, chosen: list[Chunk]) -> Past | None:
         if not chosen:
             return None
         parts = [self._store.read(chunk) for chunk in chosen]
@@ -80,25 +100,15 @@ class History:
         """Store rows of one group and one stretch."""
         self._store.append(rows, int64_view(rows.column(self._time)), group, whole=True)
 
-    def restate(self, past: Past, changed: Int64s, states: pa.RecordBatch) -> None:
-        """Give stored rows other states."""
-        for number in np.unique(past.chunk[changed]):
+    def change(self, past: Past, changed: Int64s, states: pa.RecordBatch, gone: Int64s) -> None:
+        """Give stored rows other states, and store some of them no longer; both are rows by number."""
+        for number in np.unique(past.chunk[np.append(changed, gone)]):
             chunk, chosen = past.chunks[number], np.flatnonzero(past.chunk[changed] == number)
-            rows = self._store.read(chunk)
-            index = np.arange(rows.num_rows)
-            index[past.place[changed[chosen]]] = rows.num_rows + np.arange(len(chosen))
-            for name, column in zip(states.schema.names, take_rows(states, chosen).columns, strict=True):
-                place = rows.schema.get_field_index(name)
-                together = pa.concat_arrays([rows.column(place), column]).take(pa.array(index))
-                rows = rows.set_column(place, rows.schema.field(place), together)
+            rows = _restated(self._store.read(chunk), past.place[changed[chosen]], take_rows(states, chosen))
+            left = np.setdiff1d(np.arange(rows.num_rows), past.place[gone[past.chunk[gone] == number]])
             self._store.drop([chunk])
-            self.append(rows, chunk.run)
-
-    def between(self, after_us: int, upto_us: int) -> list[pa.RecordBatch]:
-        """The stored rows of the stretches that hold what lies after a time and up to another."""
-        first_us = after_us if after_us == NEVER_US else int(self.stretches.starts(np.array([after_us + 1]))[0])
-        chosen = [each for each in self._store.chunks if each.ts_max_us >= first_us and each.ts_min_us <= upto_us]
-        return [self._store.read(chunk) for chunk in chosen]
+            if len(left):
+                self.append(take_rows(rows, left), chunk.run)
 
     def expire(self, passed_us: int) -> None:
         """Drop stretches that the punctuation has passed, unread; unite small chunks."""
@@ -118,3 +128,14 @@ class History:
         """The least time of rows that may be stored after a punctuation."""
         last_us = self.stretches.passed(passed_us)
         return last_us if last_us == NEVER_US else last_us + 1
+
+
+def _restated(rows: pa.RecordBatch, places: Int64s, states: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows with other states at some places."""
+    index = np.arange(rows.num_rows)
+    index[places] = rows.num_rows + np.arange(len(places))
+    for name, column in zip(states.schema.names, states.columns, strict=True):
+        place = rows.schema.get_field_index(name)
+        together = pa.concat_arrays([rows.column(place), column]).take(pa.array(index))
+        rows = rows.set_column(place, rows.schema.field(place), together)
+    return rows

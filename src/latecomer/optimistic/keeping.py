@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import Bools, Int64s, take_rows
+from latecomer.events import NEVER_US, Bools, Int64s, concat_rows, take_rows
 from latecomer.optimistic.arrangement import STATED, Arrangement
 from latecomer.optimistic.history import History, Piece
 from latecomer.optimistic.key_states import LAST, LastStates
@@ -77,27 +77,30 @@ def store_rows(arranged: Arrangement, ran: Ran, wanted: Int64s, keeping: Keeping
 
 
 def last_states(arranged: Arrangement, ran: Ran, group: Int64s) -> LastStates:
-    """The last states of all keys of the groups of a batch, after it."""
-    order, starts, last = arranged.order, arranged.starts, arranged.last
-    ends = np.append(starts[1:], len(order)) - 1
+    """The last states of all keys of the groups of a batch, after it; group: of each row, stored ones first."""
+    first, last, key = arranged.order[arranged.starts], arranged.last, arranged.batch.layout.key
+    number = arranged.key[first]
+    last_us = np.full(arranged.keys, NEVER_US)
+    last_us[arranged.last_key] = last.last_us
+    ends = arranged.order[np.append(arranged.starts[1:], len(arranged.order)) - 1]
+    last_us[number] = np.maximum(last_us[number], arranged.ts_us[ends])
+    states = _after(arranged, ran)
+    columns = [*take_rows(arranged.rows.select(list(key)), first).columns, pa.array(last_us[number]), *states.columns]
+    rows = pa.RecordBatch.from_arrays(columns, names=[*key, LAST, *states.schema.names])
     touched = np.zeros(arranged.keys, dtype=np.bool_)
-    touched[arranged.key[order[starts]]] = True
+    touched[number] = True
     left = np.flatnonzero(~touched[arranged.last_key])
-    first_new = order[_last_new(arranged)]
-    key = arranged.batch.layout.key
-    last_us = arranged.ts_us[order[ends]]
-    columns = [*take_rows(arranged.rows.select(list(key)), first_new).columns, pa.array(last_us), *ran.after.columns]
-    rows = pa.RecordBatch.from_arrays(columns, names=[*key, LAST, *ran.after.schema.names])
-    names = rows.schema.names
-    groups = group[first_new - arranged.stored]
-    if len(left):
-        untouched = take_rows(last.rows.select(names), left)
-        rows = pa.concat_batches([untouched, rows.cast(untouched.schema)])
-        groups = np.append(last.group[left], groups)
-    return LastStates(rows, groups)
+    if len(left) == 0:
+        return LastStates(rows, group[first])
+    untouched = take_rows(last.rows.select(rows.schema.names), left)
+    return LastStates(concat_rows([untouched, rows.cast(untouched.schema)]), np.append(last.group[left], group[first]))
 
 
-def _last_new(arranged: Arrangement) -> Int64s:
-    """For each key, the place of its last new row."""
-    place = np.where(arranged.is_old, -1, np.arange(len(arranged.order)))
-    return np.maximum.reduceat(place, arranged.starts)
+def _after(arranged: Arrangement, ran: Ran) -> pa.RecordBatch:
+    """The state after the last row of each key that has rows; where all that is run was voided, that before it."""
+    segment = np.unique(arranged.segment[arranged.run_places])
+    if len(segment) == len(arranged.starts):
+        return ran.after
+    place = arranged.begin.state.copy()
+    place[segment] = arranged.states.num_rows + np.arange(len(segment))
+    return take_rows(concat_rows([arranged.states, ran.after.cast(arranged.states.schema)]), place)

@@ -8,14 +8,15 @@ Invariants
 1. After each micro-batch the changes so far add up to what the step gives for all rows so far, in order.
 2. Changes are net: in a micro-batch nothing is voided that was given in it.
 3. Too late is a row that the punctuation before its tick has passed.
+4. Behind the barrier every row comes once, when nothing can change it any more, in the total order.
 
 Paper: Optimistic processing (Kuralenok et al.), section V.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,20 +24,48 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, NEVER_US, EventBatch, Int64s, Layout, int64_view
-from latecomer.optimistic.arrangement import STATED, Arrangement
+from latecomer.events import (
+    EVENT_CHANGE,
+    FOREVER_US,
+    NEVER_US,
+    Bools,
+    EventBatch,
+    Int64s,
+    Layout,
+    concat_rows,
+    equal_rows,
+    int64_view,
+    take_rows,
+)
+from latecomer.optimistic.arrangement import STATED, Arrangement, behind_last
 from latecomer.optimistic.changes import Outputs, changed_states, compare
-from latecomer.optimistic.history import History
+from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
+from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
-from latecomer.optimistic.key_states import LAST, KeyStates, groups_of
-from latecomer.outputs import Output, Pane, pane_code, refused, revisable
+from latecomer.optimistic.key_states import LAST, KeyStates, LastStates, groups_of
+from latecomer.optimistic.retractions import Matched, match_retractions
+from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
 from latecomer.progress import Timeline
+from latecomer.windows.grouping import number_keys
 from latecomer.windows.key_steps import Ran
 
 if TYPE_CHECKING:
     from latecomer.optimistic.settings import Optimistic
 
 VOIDED, RECOMPUTED = "voided", "recomputed"
+UNMATCHED = "unmatched"
+_FINAL, _FAILED, _MARK = "final_us", "failed", "mark_us"
+
+
+class Turn(NamedTuple):
+    """How far rows were final before a micro-batch, and how far the punctuation is after it."""
+
+    final_us: int
+    passed_us: int
+
+    def ends(self, ts_us: Int64s) -> Bools:
+        """Which times become final."""
+        return np.asarray((ts_us > self.final_us) & (ts_us <= self.passed_us))
 
 
 class Optimist(Machine):
@@ -45,14 +74,14 @@ class Optimist(Machine):
     def __init__(self, settings: Optimistic, store: ChunkStore, layout: Layout) -> None:
         super().__init__(store, layout)
         self._settings, self._step = settings, settings.key_step
-        self._history = History(store.part(0, 2), layout.time, settings.bound_us)
-        self._last = KeyStates(store.part(1, 2))
+        self._history = History(store.part(0, 3), layout.time, settings.bound_us)
+        self._last, self._waiting = KeyStates(store.part(1, 3)), store.part(2, 3)
         self._counts = {VOIDED: 0, RECOMPUTED: 0}
 
     @property
     def held(self) -> int:
-        """How many rows may still get a late one before them; not the last states of keys."""
-        return self._history.rows
+        """How many rows may still get a late one before them, and retractions wait; not the last states of keys."""
+        return self._history.rows + self._waiting.rows
 
     def counters(self) -> dict[str, int]:
         return self._counts
@@ -64,6 +93,7 @@ class Optimist(Machine):
         return timeline.punctuations(self._settings.bound_us + 1)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
+        self._counts = {VOIDED: 0, RECOMPUTED: 0}
         passed_us = self.passed(timeline)
         before_us = timeline.before(batch.tick, passed_us)
         too_late = batch.ts_us <= before_us
@@ -71,47 +101,68 @@ class Optimist(Machine):
             yield from refused(batch, too_late, before_us, timeline)
             batch = batch.filter(~too_late)
         batch = EventBatch(widened(batch.rows), self.layout).sorted()
-        if len(batch):
-            yield from self._run(batch, int(passed_us[-1]))
-        self._expire(int(passed_us[-1]))
+        turn = Turn(self.store.notes.get(_FINAL, NEVER_US), int(passed_us[-1]))
+        final = (yield from self._run(batch, turn)) if len(batch) else self._final_stored(None, turn)
+        yield from self._finish(final, turn, int(timeline.mark_us[-1]))
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        yield from ()
-        self._expire(FOREVER_US)
+        turn = Turn(self.store.notes.get(_FINAL, NEVER_US), FOREVER_US)
+        yield from self._finish(self._final_stored(None, turn), turn, self.store.notes.get(_MARK, NEVER_US))
 
-    def _run(self, batch: EventBatch, passed_us: int) -> Iterator[Output]:
-        """Put rows where they belong, run what follows them, and give what changes."""
+    def _run(self, batch: EventBatch, turn: Turn) -> Generator[Output, None, list[RunRows]]:
+        """Put rows where they belong, run what follows them, give what changes; returns what has become final."""
         group, arranged = self._arranged(batch)
-        keeping = plan_keeping(arranged, group, self._history, self._history.held_from(passed_us), self._step.every)
+        if len(arranged.order) == 0:
+            self._last.put(arranged.last)
+            return self._final_stored(None, turn)
+        from_us = self._history.held_from(turn.passed_us)
+        keeping = plan_keeping(arranged, group[arranged.stored :], self._history, from_us, self._step.every)
         wanted = wanted_states(arranged, keeping)
         ran = self._step.run(arranged.work(arranged.run_places, arranged.begin.state, wanted), self.layout)
         before = self._ran_before(arranged)
-        difference = compare(arranged, ran, before)
-        if difference.void is not None and len(difference.void.place):
-            self._counts[VOIDED] += len(difference.void.place)
-            yield self._output(arranged, difference.void, -1, passed_us)
-        if len(difference.given.place):
-            yield self._output(arranged, difference.given, 1, passed_us)
+        yield from self._changes(arranged, ran, before, turn.passed_us)
+        final = [self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
         if before is not None:
             self._restate(arranged, ran, wanted, before)
         store_rows(arranged, ran, wanted, keeping, self._history)
         self._last.put(last_states(arranged, ran, group))
+        return final
 
     def _arranged(self, batch: EventBatch) -> tuple[Int64s, Arrangement]:
-        """The groups of the rows' keys, and the rows among those that are stored."""
+        """The rows among those that are stored, and the groups of their keys."""
         states = self._step.state(batch.user_rows.schema, self.layout)
         group = groups_of(batch.rows, self.layout.key)
         fields = [*(batch.rows.schema.field(name) for name in self.layout.key), pa.field(LAST, pa.int64()), *states]
         last = self._last.take(np.unique(group), pa.schema(fields))
-        alone = Arrangement.of(batch, None, last, states)
-        behind = alone.behind
-        if not behind.any():
-            return group, alone
-        late_group, at = np.unique(group[behind], return_inverse=True)
+        past = self._load(batch, group, last)
+        matched = self._match(batch, past)
+        arranged = Arrangement.of(matched.batch, past, matched.gone, last, states)
+        if len(matched.batch) < len(batch):
+            group = groups_of(matched.batch.rows, self.layout.key)
+        return (group if arranged.past is None else np.append(arranged.past.group, group)), arranged
+
+    def _load(self, batch: EventBatch, group: Int64s, last: LastStates) -> Past | None:
+        """What is stored of the groups of rows that come behind others, or take others back."""
+        (key, last_key), keys, _ = number_keys([batch.rows, last.rows], self.layout.key)
+        touching = behind_last(batch.ts_us, key, last, last_key, keys) | (batch.change < 0)
+        if not touching.any():
+            return None
+        late_group, at = np.unique(group[touching], return_inverse=True)
         from_us = np.full(len(late_group), FOREVER_US)
-        np.minimum.at(from_us, at, batch.ts_us[behind])
-        return group, Arrangement.of(batch, self._history.load(late_group, from_us), last, states)
+        np.minimum.at(from_us, at, batch.ts_us[touching])
+        return self._history.load(late_group, from_us)
+
+    def _match(self, batch: EventBatch, past: Past | None) -> Matched:
+        """Let retractions void rows; those that find none wait."""
+        stored = 0 if past is None else past.rows.num_rows
+        waiting = list(self._waiting.take(self._waiting.chunks))
+        if not waiting and not (batch.change < 0).any():
+            return Matched(batch.without(EVENT_CHANGE), np.zeros(stored, dtype=np.bool_), None)
+        matched = match_retractions(batch, past, concat_rows(waiting) if waiting else None)
+        if matched.waiting is not None and matched.waiting.num_rows:
+            self._waiting.append(matched.waiting, int64_view(matched.waiting.column(self.layout.time)))
+        return matched
 
     def _ran_before(self, arranged: Arrangement) -> Ran | None:
         """What the stored rows that are run again gave before."""
@@ -121,23 +172,84 @@ class Optimist(Machine):
         work = arranged.work(places, arranged.begin.old_state, np.arange(len(places)))
         return self._step.run(work, self.layout)
 
-    def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
-        """Store the states that have changed before stored rows."""
-        assert arranged.past is not None
-        changed, states = changed_states(arranged, ran, wanted, before)
-        self._counts[RECOMPUTED] += len(changed)
-        if STATED in arranged.past.rows.schema.names:
-            stated = arranged.past.rows.column(STATED).to_numpy(zero_copy_only=False)[changed]
-            changed, states = changed[stated], states.filter(pa.array(stated))
-        self._history.restate(arranged.past, changed, states)
+    def _changes(self, arranged: Arrangement, ran: Ran, before: Ran | None, passed_us: int) -> Iterator[Output]:
+        """What is void, and what is new."""
+        difference = compare(arranged, ran, before)
+        if difference.void is not None and len(difference.void.place):
+            self._counts[VOIDED] += len(difference.void.place)
+            yield self._output(arranged, difference.void, -1, passed_us)
+        if len(difference.given.place):
+            yield self._output(arranged, difference.given, 1, passed_us)
 
     def _output(self, arranged: Arrangement, outputs: Outputs, change: int, passed_us: int) -> Output:
         """Outputs with what they change."""
         final = int64_view(outputs.rows.column(self.layout.time)) <= passed_us
-        first = np.where(final, pane_code(Pane.ON_TIME), pane_code(Pane.EARLY)).astype(np.int8)
-        revised = arranged.is_old[outputs.place] | (change < 0)
-        panes = np.where(revised, pane_code(Pane.REVISED), first).astype(np.int8)
+        first = np.where(final, pane_code(Pane.ON_TIME), pane_code(Pane.EARLY))
+        panes = np.where(arranged.is_old[outputs.place], pane_code(Pane.REVISED), first).astype(np.int8)
         return revisable(outputs.rows, change, panes, pa.array(final))
+
+    def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
+        """Store the states that have changed before stored rows, and no longer what is void."""
+        past, stored = arranged.past, arranged.stored
+        assert past is not None
+        changed, states, then, ts_us = changed_states(arranged, ran, wanted, before)
+        in_force = [self._step.in_force(each, ts_us) for each in (states, then)]
+        self._counts[RECOMPUTED] += int((~equal_rows(*in_force)).sum())
+        if STATED in past.rows.schema.names:
+            stated = past.rows.column(STATED).to_numpy(zero_copy_only=False)[changed]
+            changed, states = changed[stated], states.filter(pa.array(stated))
+        self._history.change(past, changed, states, np.flatnonzero(arranged.gone[:stored]))
+
+    def _final_run(self, arranged: Arrangement, ran: Ran, before: Ran | None, turn: Turn) -> RunRows:
+        """The rows that were run, some of them final; counts those for which a function raised and that are not."""
+        row = arranged.order[arranged.run_places]
+        ts_us = arranged.ts_us
+        failed = int((ts_us[row[ran.failed]] > turn.passed_us).sum())
+        if before is not None:
+            failed -= int((ts_us[arranged.order[arranged.old_places[before.failed]]] > turn.final_us).sum())
+        self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) + failed
+        return RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]))
+
+    def _final_stored(self, arranged: Arrangement | None, turn: Turn) -> list[RunRows]:
+        """The stored rows that are final and were not run, run again; nothing where nobody wants to know."""
+        if turn.passed_us <= turn.final_us or not (self._settings.barrier or self.store.notes.get(_FAILED, 0)):
+            return []
+        past = self._history.between(turn.final_us, turn.passed_us)
+        if past is None:
+            return []
+        meant = turn.ends(int64_view(past.rows.column(self.layout.time)))
+        if arranged is not None and arranged.past is not None:
+            row = arranged.order[arranged.run_places]
+            changed = np.append(row[row < arranged.stored], np.flatnonzero(arranged.gone))
+            meant &= ~np.isin(past.names, arranged.past.names[changed])
+        found = run_stored(self._step, past, meant, self.layout)
+        self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) - found.failed.num_rows
+        return [found]
+
+    def _finish(self, final: list[RunRows], turn: Turn, mark_us: int) -> Iterator[Output]:
+        """What a punctuation makes final: rows behind the barrier, rows that no late one can cure, lost retractions."""
+        for part in final:
+            if part.failed.num_rows:
+                yield Output(Lane.QUARANTINE, part.failed)
+        rows = in_total_order(final, self.layout) if final and self._settings.barrier else None
+        if rows is not None:
+            yield revisable(rows, None, Pane.ON_TIME, final=True)
+        yield from self._unmatched(turn.passed_us, mark_us)
+        self.store.notes.update({_FINAL: max(turn), _MARK: mark_us})
+        self._expire(turn.passed_us)
+
+    def _unmatched(self, passed_us: int, mark_us: int) -> Iterator[Output]:
+        """Retractions whose row did not come."""
+        for chunk in self._waiting.chunks:
+            if chunk.ts_min_us <= passed_us:
+                (rows,) = self._waiting.take([chunk])
+                waiting = EventBatch(rows, self.layout)
+                over = waiting.ts_us <= passed_us
+                lost = waiting.filter(over)
+                yield late(lost, np.maximum(mark_us - lost.ts_us, 0), UNMATCHED)
+                if not over.all():
+                    left = waiting.filter(~over)
+                    self._waiting.append(left.rows, left.ts_us)
 
     def _expire(self, passed_us: int) -> None:
         self._history.expire(passed_us)

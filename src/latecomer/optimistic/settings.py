@@ -9,42 +9,59 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.contract import Machine, Settings, check_max_held
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import Int64s, Layout
-from latecomer.gives import STANDING, Explained, Gives, Line, Tally, Verb, own_columns, revised_views, with_revisions
+from latecomer.events import Bools, Int64s, Layout
+from latecomer.gives import Explained, Gives, Line, Tally, Verb, View, own_columns, revised_views, with_revisions
 from latecomer.optimistic.history import History
 from latecomer.optimistic.machine import RECOMPUTED, VOIDED, Optimist
+from latecomer.outputs import CHANGE, FINAL, PANE, changes_of
 from latecomer.progress import Timeline
 from latecomer.windows.forgetting import Forgetting
 from latecomer.windows.key_steps import KeyStep
+
+
+def _is_given(rows: pa.RecordBatch) -> Bools:
+    return np.asarray(changes_of(rows) > 0)
+
+
+def _is_final(rows: pa.RecordBatch) -> Bools:
+    return np.asarray(rows.column(CHANGE).is_null().to_numpy(zero_copy_only=False))
+
+
+GIVEN_ROWS = View(_is_given, (CHANGE,))
+FINAL_ROWS = View(_is_final, (CHANGE, PANE, FINAL))
 
 
 @dataclass(frozen=True)
 class Optimistic(Settings):
     """A step on the rows of each key, in order, whose results come at once and are repaired up to a bound.
 
-    bound: the most a row may be late. forget_after: a row that comes so long after the one before it of its key finds
-    no state; keys that are silent for so long are forgotten. max_held: the most rows one shard may hold.
+    bound: the most a row may be late. barrier: give every row once more when it is final, in order (the view `final`).
+    forget_after: a row that comes so long after the one before it of its key finds no state; keys that are silent for
+    so long are forgotten. max_held: the most rows one shard may hold.
     """
 
     step: KeyStep
     bound: Duration
+    barrier: bool = False
     forget_after: Duration | None = None
     max_held: int | None = None
     name: ClassVar[str] = "optimistic"
-    verb: ClassVar[Verb | None] = Verb(
-        "scan(...).optimistic(...)", "give results at once, and take back what was wrong"
-    )
+    verb: ClassVar[Verb | None] = Verb("scan(...).optimistic(...)", "give results at once, take back what was wrong")
+    takes_changes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.step, KeyStep):
             raise InputError(must("step", "be a Scan, a Fold or a Group", self.step, "e.g. Scan(lc.running_sum('n'))"))
         duration_us(self.bound, "bound")
+        if not isinstance(self.barrier, bool):
+            raise InputError(must("barrier", "be True or False", self.barrier, "leave it out for False"))
         check_max_held(self.max_held)
         if self.forget_after is not None:
             duration_us(self.forget_after, "forget_after")
@@ -86,8 +103,8 @@ class Optimistic(Settings):
         return Gives(
             results,
             Explained("no sort: results at once, taken back where they were wrong", tuple(lines)),
-            revised_views(),
-            STANDING,
+            {**revised_views(), **({"final": FINAL_ROWS} if self.barrier else {})},
+            GIVEN_ROWS,
             time=layout.time,
             by_key=True,
             counters={VOIDED: Tally.SUM, RECOMPUTED: Tally.SUM},
@@ -95,4 +112,5 @@ class Optimistic(Settings):
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"strategy": self.name, "step": self.key_step.describe(), "bound_us": self.bound_us}
+        step, bound = self.key_step.describe(), {"bound_us": self.bound_us, "barrier": self.barrier}
+        return {"strategy": self.name, "step": step, **bound}

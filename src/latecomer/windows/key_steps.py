@@ -78,6 +78,10 @@ class KeyStep(ABC):
     def run(self, work: Work, layout: Layout) -> Ran:
         """Run rows."""
 
+    def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
+        """What of the states before rows at these times counts for those rows."""
+        return states
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Name and values: stored with the state and compared on restart."""
