@@ -169,6 +169,13 @@ class Arrangement:
         stated = self.past.rows.column(STATED).to_numpy(zero_copy_only=False)
         return np.append(stated, np.zeros(len(self.batch), dtype=np.bool_))[self.order]
 
+    @property
+    def lost_a_row(self) -> Bools:
+        """Which rows are of a key of which a stored row is void."""
+        lost = np.zeros(self.keys, dtype=np.bool_)
+        lost[self.key[self.gone]] = True
+        return lost[self.key]
+
     @cached_property
     def run_places(self) -> Int64s:
         """The places in the order that are run, in order."""

@@ -75,22 +75,22 @@ def _alike(old: Outputs, new: Outputs) -> tuple[Bools, Bools]:
 
 
 class Restated(NamedTuple):
-    """Stored rows, by number, before which the state is another now, both states, and the times of the rows."""
+    """Stored rows that were run again, by number, and the states before each, now and then."""
 
     rows: Int64s
     now: pa.RecordBatch
     then: pa.RecordBatch
-    ts_us: Int64s
+
+    def take(self, chosen: Int64s) -> Restated:
+        """Some of them."""
+        return Restated(self.rows[chosen], take_rows(self.now, chosen), take_rows(self.then, chosen))
 
 
-def changed_states(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> Restated:
-    """The stored rows before which the state has changed."""
+def states_again(arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> Restated:
+    """The states before stored rows that were run again."""
     row = arranged.order[arranged.run_places[wanted]]
     is_old = np.flatnonzero(row < arranged.stored)
     old_row = arranged.order[arranged.old_places]
     at = np.empty(arranged.stored, dtype=np.int64)
     at[old_row] = np.arange(len(old_row))
-    now, then = take_rows(ran.before, is_old), take_rows(before.before, at[row[is_old]])
-    differs = np.flatnonzero(~equal_rows(now, then))
-    changed = row[is_old[differs]]
-    return Restated(changed, take_rows(now, differs), take_rows(then, differs), arranged.ts_us[changed])
+    return Restated(row[is_old], take_rows(ran.before, is_old), take_rows(before.before, at[row[is_old]]))

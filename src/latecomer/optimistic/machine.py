@@ -38,7 +38,7 @@ from latecomer.events import (
     take_rows,
 )
 from latecomer.optimistic.arrangement import STATED, Arrangement, behind_last
-from latecomer.optimistic.changes import Outputs, changed_states, compare
+from latecomer.optimistic.changes import Outputs, compare, states_again
 from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
@@ -190,15 +190,20 @@ class Optimist(Machine):
 
     def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
         """Store the states that have changed before stored rows, and no longer what is void."""
-        past, stored = arranged.past, arranged.stored
+        past, again = arranged.past, states_again(arranged, ran, wanted, before)
         assert past is not None
-        changed, states, then, ts_us = changed_states(arranged, ran, wanted, before)
-        in_force = [self._step.in_force(each, ts_us) for each in (states, then)]
+        differs = ~equal_rows(again.now, again.then)
+        changed = again.take(np.flatnonzero(differs))
+        ts_us = arranged.ts_us[changed.rows]
+        in_force = [self._step.in_force(each, ts_us) for each in (changed.now, changed.then)]
         self._counts[RECOMPUTED] += int((~equal_rows(*in_force)).sum())
         if STATED in past.rows.schema.names:
-            stated = past.rows.column(STATED).to_numpy(zero_copy_only=False)[changed]
-            changed, states = changed[stated], states.filter(pa.array(stated))
-        self._history.change(past, changed, states, np.flatnonzero(arranged.gone[:stored]))
+            differs &= past.rows.column(STATED).to_numpy(zero_copy_only=False)[again.rows]
+            differs |= arranged.lost_a_row[again.rows]  # what follows a void row in its chunk may need a state now
+            changed = again.take(np.flatnonzero(differs))
+            states = changed.now.append_column(STATED, pa.repeat(pa.scalar(True), len(changed.rows)))
+            changed = changed._replace(now=states)
+        self._history.change(past, changed.rows, changed.now, np.flatnonzero(arranged.gone[: arranged.stored]))
 
     def _final_run(self, arranged: Arrangement, ran: Ran, before: Ran | None, turn: Turn) -> RunRows:
         """The rows that were run, some of them final; counts those for which a function raised and that are not."""
