@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
+    from latecomer.optimistic import Optimistic
     from latecomer.query_control import Controlled, control
     from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from latecomer.spark.playback import playback, register_playback
     from latecomer.spark.questions import AggregateQuery, App
     from latecomer.spark.result import Result
+    from latecomer.spark.scanning import ScanQuery
     from latecomer.spark.session import session
     from latecomer.spark.shipping import ship
     from latecomer.spark.sinks import Discard, Files
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from latecomer.windows import (
         AggregateFunction,
         Chain,
+        Fold,
         Join,
         Operator,
         Pattern,
+        ScanFunction,
         SessionWindow,
         Step,
         Window,
@@ -56,12 +60,22 @@ if TYPE_CHECKING:
     from latecomer.windows import Count as count
     from latecomer.windows import CountDistinct as count_distinct
     from latecomer.windows import Custom as custom
+    from latecomer.windows import ExponentialAverage as exponential_average
     from latecomer.windows import First as first
+    from latecomer.windows import Lag as lag
     from latecomer.windows import Last as last
+    from latecomer.windows import LastValue as last_value
     from latecomer.windows import Max as max
     from latecomer.windows import Mean as mean
     from latecomer.windows import Min as min
+    from latecomer.windows import MovingAverage as moving_average
     from latecomer.windows import Quantile as quantile
+    from latecomer.windows import RowNumber as row_number
+    from latecomer.windows import RunningCount as running_count
+    from latecomer.windows import RunningMax as running_max
+    from latecomer.windows import RunningMin as running_min
+    from latecomer.windows import RunningSum as running_sum
+    from latecomer.windows import SessionStart as session_id
     from latecomer.windows import Stddev as stddev
     from latecomer.windows import Sum as sum
     from latecomer.windows import TopK as top_k
@@ -80,6 +94,7 @@ __all__ = [
     "Events",
     "Files",
     "FixedSlack",
+    "Fold",
     "HeldError",
     "ImpatienceSorter",
     "InputError",
@@ -89,6 +104,7 @@ __all__ = [
     "LatecomerWarning",
     "MaxTimestamp",
     "Operator",
+    "Optimistic",
     "OrderSensitiveError",
     "Ordered",
     "PassThrough",
@@ -97,6 +113,8 @@ __all__ = [
     "Released",
     "Reorder",
     "Result",
+    "ScanFunction",
+    "ScanQuery",
     "SessionWindow",
     "Slack",
     "SlackGate",
@@ -114,13 +132,17 @@ __all__ = [
     "count_distinct",
     "custom",
     "disordered",
+    "exponential_average",
     "final_through",
     "first",
     "generate",
+    "lag",
     "last",
+    "last_value",
     "max",
     "mean",
     "min",
+    "moving_average",
     "playback",
     "preset",
     "profile",
@@ -129,7 +151,13 @@ __all__ = [
     "read_counters",
     "read_sources",
     "register_playback",
+    "row_number",
+    "running_count",
+    "running_max",
+    "running_min",
+    "running_sum",
     "session",
+    "session_id",
     "ship",
     "stddev",
     "sum",
@@ -153,6 +181,7 @@ _HOMES = {
     "Events": "spark.disordered",
     "Files": "spark.sinks",
     "FixedSlack": "slack",
+    "Fold": "windows",
     "HeldError": "errors",
     "ImpatienceSorter": "sorter",
     "InputError": "errors",
@@ -162,6 +191,7 @@ _HOMES = {
     "LatecomerWarning": "errors",
     "MaxTimestamp": "slack",
     "Operator": "windows",
+    "Optimistic": "optimistic",
     "OrderSensitiveError": "errors",
     "Ordered": "tiers",
     "PassThrough": "basic",
@@ -170,6 +200,8 @@ _HOMES = {
     "Released": "sorter",
     "Reorder": "reorder",
     "Result": "spark.result",
+    "ScanFunction": "windows",
+    "ScanQuery": "spark.scanning",
     "SessionWindow": "windows",
     "Slack": "slack",
     "SlackGate": "slack",
@@ -187,13 +219,17 @@ _HOMES = {
     "count_distinct": "windows:CountDistinct",
     "custom": "windows:Custom",
     "disordered": "spark.disordered",
+    "exponential_average": "windows:ExponentialAverage",
     "final_through": "spark.counters",
     "first": "windows:First",
     "generate": "recordings",
+    "lag": "windows:Lag",
     "last": "windows:Last",
+    "last_value": "windows:LastValue",
     "max": "windows:Max",
     "mean": "windows:Mean",
     "min": "windows:Min",
+    "moving_average": "windows:MovingAverage",
     "playback": "spark.playback",
     "preset": "recordings",
     "profile": "recordings",
@@ -202,7 +238,13 @@ _HOMES = {
     "read_counters": "spark.counters",
     "read_sources": "spark.counters",
     "register_playback": "spark.playback",
+    "row_number": "windows:RowNumber",
+    "running_count": "windows:RunningCount",
+    "running_max": "windows:RunningMax",
+    "running_min": "windows:RunningMin",
+    "running_sum": "windows:RunningSum",
     "session": "spark.session",
+    "session_id": "windows:SessionStart",
     "ship": "spark.shipping",
     "stddev": "windows:Stddev",
     "sum": "windows:Sum",

@@ -26,6 +26,7 @@ from latecomer.spark.gated import Gated, JoinQuery, join_query
 from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import question_refusal, stage_refusal
 from latecomer.spark.result import Result
+from latecomer.spark.scanning import ScanQuery, group_query, scan_query
 from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.changed import Function
@@ -33,8 +34,10 @@ from latecomer.timetravel import LAZY, HoleFunction, TimeTravel, Trigger, holes_
 from latecomer.windows import (
     WINDOW_COLUMNS,
     AggregateFunction,
+    Fold,
     Join,
     Operator,
+    ScanFunction,
     SessionWindow,
     Window,
     WindowAggregation,
@@ -202,6 +205,20 @@ class Strategies(InOrder, Gated):
             advice = "leave the window out: within says how far apart rows may be"
             raise InputError(must("join", "be asked of events without a window", "one before", advice))
         return join_query(self._declared, Join(left, right, within, when, keep), name)
+
+    def scan(self, *functions: ScanFunction | Fold) -> ScanQuery:
+        """Ask for functions of each key's rows so far, in order: `.scan(lc.running_sum("n")).optimistic("1 hour")`.
+
+        Every row comes with a column for each function; or ask for one `lc.Fold`, whose outputs come instead.
+        """
+        return scan_query(self._declared, functions)
+
+    def group(self, rows: int, *, partial: str = "keep") -> ScanQuery:
+        """Ask for every row with those just before it of its key, as a list: `.group(3).optimistic("1 h")`.
+
+        partial: "full" leaves out the first groups of a key, which are shorter.
+        """
+        return group_query(self._declared, rows, partial)
 
     def pass_through(self) -> Result:
         """Give every event as it comes."""

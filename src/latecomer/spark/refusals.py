@@ -32,12 +32,12 @@ _GROUPING = ("groupBy", "groupby", "group_by", "agg")
 _ORDER_SENSITIVE = {
     **dict.fromkeys(("drop_duplicates", "dropDuplicates"), "dropDuplicates(...)"),
     **dict.fromkeys(("rank", "row_number", "lag", "lead", "over"), "select(...)"),
-    **dict.fromkeys(("scan", "pattern"), "mapInArrow(...)"),
+    "pattern": "mapInArrow(...)",
     **{
         name: f"{name}(...)"
         for name in (
             *("count", "rollup", "cube", "pivot", "describe", "summary"),
-            *("join", "crossJoin", "lateralJoin", "union", "unionAll", "unionByName"),
+            *("crossJoin", "lateralJoin", "union", "unionAll", "unionByName"),
             *("intersect", "intersectAll", "subtract", "exceptAll", "distinct", "dropDuplicatesWithinWatermark"),
             *("sort", "orderBy", "order_by", "sortWithinPartitions", "withWatermark"),
             *("limit", "offset", "first", "head", "take", "tail", "mapInArrow", "mapInPandas"),

@@ -5,7 +5,7 @@ The state of the first two is the values of the last rows, the nearest first, nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from latecomer.windows.scan_functions import (
     Scanned,
     States,
     as_column,
+    check_alias,
     numbers_of,
     value_before,
 )
@@ -67,7 +68,7 @@ class Recent(NamedTuple):
 class Lag(ScanFunction):
     """The value so many rows before; null where there are fewer."""
 
-    rows: int = 1
+    rows: int = field(default=1, kw_only=True)
     kind: ClassVar[str] = "lag"
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class Lag(ScanFunction):
 class MovingAverage(ScanFunction):
     """The mean of the values of the last rows, the row itself among them; nulls are passed over."""
 
-    rows: int = 2
+    rows: int = field(default=2, kw_only=True)
     kind: ClassVar[str] = "moving_average"
     wanted: ClassVar[str] = "whole or floating numbers"
 
@@ -128,16 +129,22 @@ class MovingAverage(ScanFunction):
         return {**super().describe(), "rows": self.rows}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class SessionStart(ScanFunction):
     """The time of the first row of the row's session: rows of a key, each at most `gap` after the one before."""
 
     gap: Duration = "30 minutes"
-    kind: ClassVar[str] = "session"
+    kind: ClassVar[str] = "session_id"
     needs_column: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        duration_us(self.gap, "gap")
+    def __init__(self, gap: Duration = "30 minutes", named: str | None = None) -> None:
+        duration_us(gap, "gap")
+        for name, value in (("column", None), ("named", named), ("gap", gap)):
+            object.__setattr__(self, name, value)
+
+    def alias(self, name: str) -> SessionStart:
+        check_alias(name)
+        return SessionStart(self.gap, name)
 
     def result_type(self, kind: pa.DataType, time: pa.DataType) -> pa.DataType:
         return time

@@ -6,7 +6,7 @@ Each gives one value for every row. The state of most is the value after the row
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -36,6 +36,12 @@ class Scanned(NamedTuple):
     after: States
 
 
+def check_alias(name: object) -> None:
+    """Refuse what is no name."""
+    if not isinstance(name, str) or not name:
+        raise InputError(must("alias", "be a name", name, "give it as text"))
+
+
 @dataclass(frozen=True)
 class ScanFunction(ABC):
     """One column of results: a value for each row, from the rows of its key up to it."""
@@ -58,8 +64,7 @@ class ScanFunction(ABC):
 
     def alias(self, name: str) -> Self:
         """The same under another name."""
-        if not isinstance(name, str) or not name:
-            raise InputError(must("alias", "be a name", name, "give it as text"))
+        check_alias(name)
         return replace(self, named=name)
 
     def check(self, columns: pa.Schema) -> None:
@@ -254,7 +259,7 @@ class LastValue(Accumulating):
 class ExponentialAverage(Accumulating):
     """`weight` of the value and the rest of the average before it; a null changes nothing."""
 
-    weight: float = 0.5
+    weight: float = field(default=0.5, kw_only=True)
     kind: ClassVar[str] = "exponential_average"
     wanted: ClassVar[str] = "whole or floating numbers"
 

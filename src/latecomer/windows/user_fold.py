@@ -66,7 +66,10 @@ class Fold(KeyStep):
         check_returns(returns, f"fold {name}")
         if not isinstance(state, pa.DataType):
             raise InputError(must(f"state of fold {name}", "be an Arrow type", state, "e.g. state=pa.int64()"))
-        self.stored([initial])
+        kept = self.stored([initial])[0].as_py()["state"]
+        if repr(kept) != repr(initial):
+            advice = "states must come back from Arrow as they were: give every field of a struct, lists for tuples"
+            raise InputError(must(f"initial state of fold {name}", f"be kept by its type, {state}", initial, advice))
 
     @property
     def every(self) -> int:
