@@ -106,7 +106,9 @@ class Gives:
     other times than they came with. rows: its results are its events, with all their columns. in_part: an event may
     come too late for some results and still count in others. how: columns that say how a row was given, besides
     those of results that change. net: changes are those of a micro-batch as a whole, so how often a result changes
-    depends on where micro-batches are cut; what stands does not.
+    depends on where micro-batches are cut; what stands does not. position: columns that are carried to a further stage
+    and order results of one time there, the source first where there is one, the others after the tick. retracts: what
+    goes on to a further stage may be retractions.
     """
 
     columns: pa.Schema
@@ -122,6 +124,8 @@ class Gives:
     in_part: bool = False
     how: tuple[str, ...] = ()
     net: bool = False
+    position: tuple[pa.Field, ...] = ()
+    retracts: bool = False
 
     @property
     def all_views(self) -> dict[str, View]:

@@ -185,3 +185,57 @@ def test_wrong_questions_are_named(spark: SparkSession, tmp_path: Path, ask: Any
     with pytest.raises((lc.InputError, AttributeError)) as error:
         ask(events)
     assert message in str(error.value)
+
+
+def postings(state: list[int], row: Any) -> tuple[list[int], list[tuple[str, int]]]:
+    """The place of a word in the list of the documents that have it."""
+    state.append(len(state))
+    return state, [(row.document, len(state))]
+
+
+def last_of(state: dict[str, int], row: Any) -> tuple[dict[str, int], list[tuple[int, int]]]:
+    """How many words of a document have come, and the sum of their places."""
+    state = {"words": state["words"] + 1, "places": state["places"] + row.place}
+    return state, [(state["words"], state["places"])]
+
+
+def test_a_chain_of_two_folds_by_two_keys_repairs_itself_in_one_query(spark: SparkSession, tmp_path: Path) -> None:
+    batches = [
+        [("09:01", "cat", "one"), ("09:02", "dog", "one"), ("09:03", "cat", "two")],
+        [("09:00", "cat", "zero"), ("09:04", "dog", "two")],
+    ]
+    (tmp_path / "in").mkdir()
+    for number, rows in enumerate(batches):
+        lines = [json.dumps({"at": f"2026-01-05 {at}:00", "word": word, "document": name}) for at, word, name in rows]
+        file = tmp_path / "in" / f"{number}.json"
+        file.write_text("\n".join(lines))
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    schema = "at timestamp, word string, document string"
+    words = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    place = pa.schema([("document", pa.string()), ("place", pa.int64())])
+    counted, kept = (pa.schema([(name, pa.int64()) for name in names]) for names in (("n", "sum"), ("words", "places")))
+    events = lc.disordered(words, time="at", key="word")
+    places = events.scan(lc.Fold(postings, [], state=pa.list_(pa.int64()), returns=place))
+    update = lc.Fold(last_of, {"words": 0, "places": 0}, state=pa.struct(list(kept)), returns=counted)
+    result = places.by("document").scan(update).optimistic("1 hour", barrier=True)
+    query = result.start(
+        str(tmp_path / "out"),
+        checkpoint=str(tmp_path / "checkpoint"),
+        sinks={"changes": str(tmp_path / "changes")},
+        available_now=True,
+    )
+    query.awaitTermination()
+    changes = lc.read(spark, str(tmp_path / "changes"))
+    assert sorted((row.document, row.n, row.sum) for row in changes.where("batch = 1 and change < 0").collect()) == [
+        ("one", 1, 1),
+        ("one", 2, 2),
+        ("two", 1, 2),
+    ]
+    stands = changes.groupBy("document", "n", "sum").sum("change").where("`sum(change)` > 0").collect()
+    assert sorted((row.document, row.n, row["sum"]) for row in stands) == [
+        ("one", 1, 2),
+        ("one", 2, 3),
+        ("two", 1, 3),
+        ("two", 2, 5),
+        ("zero", 1, 1),
+    ]

@@ -16,6 +16,7 @@ Paper: Optimistic processing (Kuralenok et al.), section V.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
+from latecomer.errors import InputError, must
 from latecomer.events import (
     EVENT_CHANGE,
     FOREVER_US,
@@ -36,6 +38,7 @@ from latecomer.events import (
     equal_rows,
     int64_view,
     take_rows,
+    users_columns,
 )
 from latecomer.optimistic.arrangement import STATED, Arrangement, behind_last
 from latecomer.optimistic.changes import Outputs, compare, states_again
@@ -43,6 +46,7 @@ from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
 from latecomer.optimistic.key_states import LAST, KeyStates, LastStates, groups_of
+from latecomer.optimistic.positions import HASH, as_events, with_hash
 from latecomer.optimistic.retractions import Matched, match_retractions
 from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
 from latecomer.progress import Timeline
@@ -72,7 +76,8 @@ class Optimist(Machine):
     """Runs Optimistic settings."""
 
     def __init__(self, settings: Optimistic, store: ChunkStore, layout: Layout) -> None:
-        super().__init__(store, layout)
+        hashed = settings.goes_on and not settings.derived
+        super().__init__(store, replace(layout, order=(*layout.order, HASH)) if hashed else layout)
         self._settings, self._step = settings, settings.key_step
         self._history = History(store.part(0, 3), layout.time, settings.bound_us)
         self._last, self._waiting = KeyStates(store.part(1, 3)), store.part(2, 3)
@@ -87,20 +92,24 @@ class Optimist(Machine):
         return self._counts
 
     def punctuation(self, timeline: Timeline) -> int:
-        return timeline.punctuation(self._settings.bound_us + 1)
+        return timeline.punctuation(self._settings.wait_us)
 
     def passed(self, timeline: Timeline) -> Int64s:
-        return timeline.punctuations(self._settings.bound_us + 1)
+        return timeline.punctuations(self._settings.wait_us)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
         self._counts = {VOIDED: 0, RECOMPUTED: 0}
         passed_us = self.passed(timeline)
-        before_us = timeline.before(batch.tick, passed_us)
-        too_late = batch.ts_us <= before_us
-        if too_late.any():
-            yield from refused(batch, too_late, before_us, timeline)
-            batch = batch.filter(~too_late)
-        batch = EventBatch(widened(batch.rows), self.layout).sorted()
+        if not self._settings.derived:
+            before_us = timeline.before(batch.tick, passed_us)
+            too_late = batch.ts_us <= before_us
+            if too_late.any():
+                yield from refused(batch, too_late, before_us, timeline)
+                batch = batch.filter(~too_late)
+        rows = widened(batch.rows)
+        if HASH in self.layout.order:
+            rows = with_hash(rows, users_columns(rows).schema.names)
+        batch = EventBatch(rows, self.layout).sorted()
         turn = Turn(self.store.notes.get(_FINAL, NEVER_US), int(passed_us[-1]))
         final = (yield from self._run(batch, turn)) if len(batch) else self._final_stored(None, turn)
         yield from self._finish(final, turn, int(timeline.mark_us[-1]))
@@ -120,6 +129,7 @@ class Optimist(Machine):
         keeping = plan_keeping(arranged, group[arranged.stored :], self._history, from_us, self._step.every)
         wanted = wanted_states(arranged, keeping)
         ran = self._step.run(arranged.work(arranged.run_places, arranged.begin.state, wanted), self.layout)
+        self._check_failed(ran)
         before = self._ran_before(arranged)
         yield from self._changes(arranged, ran, before, turn.passed_us)
         final = [self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
@@ -159,7 +169,8 @@ class Optimist(Machine):
         waiting = list(self._waiting.take(self._waiting.chunks))
         if not waiting and not (batch.change < 0).any():
             return Matched(batch.without(EVENT_CHANGE), np.zeros(stored, dtype=np.bool_), None)
-        matched = match_retractions(batch, past, concat_rows(waiting) if waiting else None)
+        same_tick = self._settings.derived
+        matched = match_retractions(batch, past, concat_rows(waiting) if waiting else None, same_tick=same_tick)
         if matched.waiting is not None and matched.waiting.num_rows:
             self._waiting.append(matched.waiting, int64_view(matched.waiting.column(self.layout.time)))
         return matched
@@ -172,6 +183,12 @@ class Optimist(Machine):
         work = arranged.work(places, arranged.begin.old_state, np.arange(len(places)))
         return self._step.run(work, self.layout)
 
+    def _check_failed(self, ran: Ran) -> None:
+        """A later step has no quarantine: its rows are not the user's."""
+        if self._settings.derived and len(ran.failed):
+            rule, advice = "take every row in a later step", "let the function of the fold take it"
+            raise InputError(must(f"step {self._step.shown()}", rule, ran.reasons[0], advice))
+
     def _changes(self, arranged: Arrangement, ran: Ran, before: Ran | None, passed_us: int) -> Iterator[Output]:
         """What is void, and what is new."""
         difference = compare(arranged, ran, before)
@@ -183,6 +200,8 @@ class Optimist(Machine):
 
     def _output(self, arranged: Arrangement, outputs: Outputs, change: int, passed_us: int) -> Output:
         """Outputs with what they change."""
+        if self._settings.goes_on:
+            return Output(Lane.RESULTS, as_events(arranged, outputs, change, first=not self._settings.derived))
         final = int64_view(outputs.rows.column(self.layout.time)) <= passed_us
         first = np.where(final, pane_code(Pane.ON_TIME), pane_code(Pane.EARLY))
         panes = np.where(arranged.is_old[outputs.place], pane_code(Pane.REVISED), first).astype(np.int8)

@@ -6,6 +6,7 @@ each, rows come before retractions. So what is voided does not depend on the mic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +25,13 @@ class Matched(NamedTuple):
     waiting: pa.RecordBatch | None
 
 
-def match_retractions(batch: EventBatch, past: Past | None, waiting: pa.RecordBatch | None) -> Matched:
-    """Let retractions void rows: those of a batch, which has the change of each row, and those that wait."""
+def match_retractions(
+    batch: EventBatch, past: Past | None, waiting: pa.RecordBatch | None, *, same_tick: bool = False
+) -> Matched:
+    """Let retractions void rows: those of a batch, which has the change of each row, and those that wait.
+
+    same_tick: a retraction has the tick of its row, as in the later steps of a chain.
+    """
     names = [name for name in batch.rows.schema.names if name != EVENT_CHANGE]
     stored = [] if past is None else [past.rows.select(names)]
     rows = concat_rows([*stored, batch.rows.select(names), *([] if waiting is None else [waiting])])
@@ -33,17 +39,18 @@ def match_retractions(batch: EventBatch, past: Past | None, waiting: pa.RecordBa
     change = np.full(rows.num_rows, -1, dtype=np.int64)
     change[:size], change[size : size + len(batch)] = 1, batch.change
     left = np.ones(len(change), dtype=np.bool_)
-    left[_void(rows, batch.layout.time, change)] = False
+    compared = [name for name in names if same_tick or name != TICK]
+    left[_void(rows, compared, batch.layout.time, change)] = False
     plus = np.flatnonzero(left[size : size + len(batch)] & (batch.change > 0))
     kept = EventBatch(take_rows(batch.rows.select(names), plus), batch.layout)
     return Matched(kept, ~left[:size], take_rows(rows, np.flatnonzero(left & (change < 0))))
 
 
-def _void(rows: pa.RecordBatch, time: str, change: Int64s) -> Int64s:
+def _void(rows: pa.RecordBatch, compared: Sequence[str], time: str, change: Int64s) -> Int64s:
     """The rows that are void and the retractions that void them."""
     ts_us, tick = int64_view(rows.column(time)), int64_view(rows.column(TICK))
     near = np.flatnonzero(np.isin(ts_us, ts_us[change < 0]))
-    groups = group_rows([rows.column(name).take(pa.array(near)) for name in rows.schema.names if name != TICK])
+    groups = group_rows([rows.column(name).take(pa.array(near)) for name in compared])
     total, sizes = groups.reduce(np.add, change[near]), groups.sizes
     pairs = (sizes == 2) & (total == 0)  # whichever came first
     found = [near[groups.order[np.repeat(pairs, sizes)]]]

@@ -17,9 +17,21 @@ from latecomer.contract import Machine, Settings, check_max_held
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Bools, Int64s, Layout
-from latecomer.gives import Explained, Gives, Line, Tally, Verb, View, own_columns, revised_views, with_revisions
+from latecomer.gives import (
+    Explained,
+    Gives,
+    Line,
+    Onward,
+    Tally,
+    Verb,
+    View,
+    own_columns,
+    revised_views,
+    with_revisions,
+)
 from latecomer.optimistic.history import History
 from latecomer.optimistic.machine import RECOMPUTED, VOIDED, Optimist
+from latecomer.optimistic.positions import position_fields
 from latecomer.outputs import CHANGE, FINAL, PANE, changes_of
 from latecomer.progress import Timeline
 from latecomer.windows.forgetting import Forgetting
@@ -44,7 +56,8 @@ class Optimistic(Settings):
 
     bound: the most a row may be late. barrier: give every row once more when it is final, in order (the view `final`).
     forget_after: a row that comes so long after the one before it of its key finds no state; keys that are silent for
-    so long are forgotten. max_held: the most rows one shard may hold.
+    so long are forgotten. max_held: the most rows one shard may hold. In a chain of steps, `goes_on`: another step
+    takes the results; `derived`: its rows are the results of another, which has decided what is too late.
     """
 
     step: KeyStep
@@ -52,6 +65,8 @@ class Optimistic(Settings):
     barrier: bool = False
     forget_after: Duration | None = None
     max_held: int | None = None
+    goes_on: bool = False
+    derived: bool = False
     name: ClassVar[str] = "optimistic"
     verb: ClassVar[Verb | None] = Verb("scan(...).optimistic(...)", "give results at once, take back what was wrong")
     takes_changes: ClassVar[bool] = True
@@ -81,12 +96,21 @@ class Optimistic(Settings):
         """The step, with its memory."""
         return self.step if self.forget_us is None else Forgetting(self.step, self.forget_us)
 
+    @property
+    def onward(self) -> Onward:
+        return Onward.IN_TICKS if self.goes_on else Onward.NO
+
+    @property
+    def wait_us(self) -> int:
+        """How far the punctuation is behind the mark: in later steps the mark is the punctuation of the first."""
+        return 0 if self.derived else self.bound_us + 1
+
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return Optimist(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         history = History(ChunkStore(), "", self.bound_us)
-        return int((accepted_ts_us >= history.held_from(timeline.punctuation(self.bound_us + 1))).sum())
+        return int((accepted_ts_us >= history.held_from(timeline.punctuation(self.wait_us))).sum())
 
     def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
         own = pa.schema(own_columns(columns))
@@ -109,8 +133,10 @@ class Optimistic(Settings):
             by_key=True,
             counters={VOIDED: Tally.SUM, RECOMPUTED: Tally.SUM},
             net=True,
+            position=position_fields(columns, layout, first=not self.derived) if self.goes_on else (),
+            retracts=self.goes_on,
         )
 
     def describe(self) -> dict[str, Any]:
         step, bound = self.key_step.describe(), {"bound_us": self.bound_us, "barrier": self.barrier}
-        return {"strategy": self.name, "step": step, **bound}
+        return {"strategy": self.name, "step": step, **bound, "goes_on": self.goes_on, "derived": self.derived}

@@ -33,14 +33,16 @@ def further_stage(asked: Further, settings: Settings) -> Stage:
     own = _with_passing(before, _own_columns(before), time, asked.key)
     user = spark_schema(own)
     check_columns(user)
-    if before.changes:
+    changes, position = before.changes or before.gives.retracts, before.gives.position
+    if changes:
         check_takes_changes(settings, f"the retractions of {before.name}")
     if settings.per_source and not feeds:
         advice = "make it the first stage, or put it after one that names its results as a source"
         raise InputError(must(f"stage {settings.name}", "know every source by itself", "a further stage", advice))
     _check_no_stage_column([*asked.stages[0].user.names, *own.names])
-    layout = Layout(time, asked.key, SOURCE if feeds else None)
-    carried = [*([_SOURCE_FIELD] if feeds else []), *([EVENT_CHANGE_FIELD] if before.changes else []), TICK_FIELD]
+    order = tuple(each.name for each in position if each.name != SOURCE)
+    layout = Layout(time, asked.key, SOURCE if feeds or len(order) < len(position) else None, order)
+    carried = [*([_SOURCE_FIELD] if feeds else []), *position, *([EVENT_CHANGE_FIELD] if changes else []), TICK_FIELD]
     columns = pa.schema([*own, *carried])
     gives = settings.gives(columns, layout)
     check_columns(spark_schema(gives.columns), ours=True)

@@ -5,27 +5,51 @@ Paper: Optimistic processing (Kuralenok et al., FlameStream).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
 
 from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.optimistic import Optimistic
-from latecomer.spark.declare import Declared, Further
-from latecomer.spark.planner import plan_query
+from latecomer.outputs import REVISION_COLUMNS
+from latecomer.spark.declare import Declared, Further, names_of
+from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import question_refusal
 from latecomer.spark.result import Result
-from latecomer.windows import Fold, Group, KeyStep, Scan, ScanFunction
+from latecomer.spark.schema import check_key, spark_schema
+from latecomer.windows import Fold, Group, KeyStep, Mapped, Scan, ScanFunction
 
 Asked = Declared | Further
 
 
+class Chained(NamedTuple):
+    """Steps before the last one, each with the key of the step after it."""
+
+    step: KeyStep
+    next_key: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class ScanQuery:
-    """A step on the rows of each key, in order of their time."""
+    """A step on the rows of each key, in order of their time; before it, steps by other keys."""
 
     _declared: Asked
     _step: KeyStep
+    _before: tuple[Chained, ...] = ()
+
+    def map(self, function: Callable[[Any], Iterable[Any]], *, returns: pa.Schema) -> ScanQuery:
+        """Turn every result into any number of rows, at the same time, of the same key.
+
+        function: gets a row as a named tuple and returns dicts, or tuples with a value for each column of `returns`.
+        """
+        return replace(self, _step=Mapped(self._step, function, returns))
+
+    def by(self, *key: str) -> ChainedRows:
+        """Go on by another key: `.scan(...).by("document").scan(...).optimistic("1 hour")`, in one query."""
+        return ChainedRows(self._declared, (*self._before, Chained(self._step, names_of(list(key), "by"))))
 
     def optimistic(
         self,
@@ -45,13 +69,53 @@ class ScanQuery:
         Where the stream has `change=`, -1 takes the last row back that is equal in all columns; one that finds none
         waits for it, and goes to `late` as `unmatched` when it is too late for that.
         """
-        settings = Optimistic(self._step, bound, barrier, forget_after, max_held)
-        return Result(plan_query(_comparable(self._declared), settings))
+        declared = _comparable(self._declared)
+        for number, (step, next_key) in enumerate(self._before):
+            first = Optimistic(step, bound, False, forget_after, max_held, goes_on=True, derived=number > 0)
+            declared = _next(plan_query(declared, first), next_key)
+        derived = bool(self._before)
+        settings = Optimistic(self._step, bound, barrier, forget_after, max_held, derived=derived)
+        return Result(plan_query(declared, settings))
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             raise question_refusal(name, "scan")
+
+
+@dataclass(frozen=True)
+class ChainedRows:
+    """The results of a step as the rows of the next one, by another key."""
+
+    _declared: Asked
+    _before: tuple[Chained, ...]
+
+    def scan(self, *functions: ScanFunction | Fold) -> ScanQuery:
+        """Ask for functions of each key's rows so far, or for a fold of your own."""
+        return replace(scan_query(self._declared, functions), _before=self._before)
+
+    def group(self, rows: int, *, partial: str = "keep") -> ScanQuery:
+        """Ask for every row with those just before it of its key, as a list."""
+        return replace(group_query(self._declared, rows, partial), _before=self._before)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            advice = "call .scan(...) or .group(...), and then .optimistic(...)"
+            raise AttributeError(must(name, "follow a step", ".by(...)", advice))
+
+
+def _next(query: Query, key: tuple[str, ...]) -> Further:
+    """The results of a step as events by another key."""
+    results = query.stages[-1].gives.columns
+    columns = [name for name in results.names if name not in REVISION_COLUMNS]
+    for name in key:
+        if name not in columns:
+            raise InputError(must("by", "name a column", name, f"the columns are {', '.join(columns)}"))
+    check_key(spark_schema(results), key)
+    return Further(query.declared, query.stages, key)
 
 
 def scan_query(declared: Asked, functions: tuple[ScanFunction | Fold, ...]) -> ScanQuery:

@@ -7,6 +7,7 @@ from latecomer.windows.collected import CountDistinct, Custom, Quantile, TopK, W
 from latecomer.windows.extremes import First, Last, Max, Min
 from latecomer.windows.join import Join
 from latecomer.windows.key_steps import KeyStep
+from latecomer.windows.mapped import Mapped
 from latecomer.windows.operators import Chain, Clocks, Operator, Step
 from latecomer.windows.pattern import Pattern
 from latecomer.windows.recent_rows import Lag, MovingAverage, SessionStart
@@ -32,6 +33,7 @@ __all__ = [
     "KeyStep",
     "Lag",
     "LastValue",
+    "Mapped",
     "MovingAverage",
     "RowNumber",
     "RunningCount",

@@ -31,6 +31,14 @@ def hash_keys(columns: Sequence[pa.Array], count: int) -> UInt64s:
     return hashes
 
 
+def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64s:
+    """A hash for each of so many rows, of the bits of all values: rows that differ in a zero's sign differ."""
+    hashes = np.zeros(count, dtype=np.uint64)
+    for column in columns:
+        hashes = _mixed(hashes * np.uint64(31) + _hash_column(column))
+    return hashes.view(np.int64)
+
+
 def shards_of(columns: Sequence[pa.Array], count: int, shards: int) -> Int64s:
     """The number of the shard that each row's key is in."""
     return (hash_keys(columns, count) % np.uint64(shards)).astype(np.int64)

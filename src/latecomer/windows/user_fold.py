@@ -88,15 +88,8 @@ class Fold(KeyStep):
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema(own_columns(columns))
-        taken = [own.field(name) for name in dict.fromkeys((*layout.key, layout.time))]
-        for each in self.returns:
-            if each.name.lower() in {field.name.lower() for field in taken}:
-                advice = "leave it out: key and time are added by themselves"
-                raise InputError(
-                    must(f"returns of fold {self.name}", "not have the key or the time", each.name, advice)
-                )
         row_type(tuple(own.names))
-        return pa.schema([*taken, *self.returns])
+        return pa.schema([*check_not_added(own, self.returns, layout, f"fold {self.name}"), *self.returns])
 
     def state(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         return pa.schema([(STATE, pa.struct([("state", self.state_type)]))])
@@ -177,6 +170,16 @@ class _Following:
             for _ in outputs:
                 pass
         return state
+
+
+def check_not_added(columns: pa.Schema, returns: pa.Schema, layout: Layout, where: str) -> list[pa.Field]:
+    """The key and the time, which are added to what a function returns; refuses one that returns them itself."""
+    added = [columns.field(name) for name in dict.fromkeys((*layout.key, layout.time))]
+    for each in returns:
+        if each.name.lower() in {field.name.lower() for field in added}:
+            advice = "leave it out: key and time are added by themselves"
+            raise InputError(must(f"returns of {where}", "not have the key or the time", each.name, advice))
+    return added
 
 
 def copied(value: Any) -> Any:

@@ -1,0 +1,62 @@
+"""Where rows stand among all others, kept by what is made of them: so a chain of steps has one order.
+
+A position is (time, source, tick of the first row, order, hash of the first row, number among equal rows, and for every
+step the number among the outputs of one row). An item's outputs follow it and precede the next item, in every shard.
+
+Paper: Optimistic processing (Kuralenok et al.), section V-A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from latecomer.events import EVENT_CHANGE_FIELD, SOURCE, TICK_FIELD, Int64s, Layout, int64_view, take_rows
+from latecomer.optimistic.arrangement import Arrangement
+from latecomer.optimistic.changes import Outputs
+from latecomer.windows.hashing import hash_rows
+
+HASH = "_lc_hash"
+_PLACE = "_lc_at_"
+
+
+def position_fields(columns: pa.Schema, layout: Layout, *, first: bool) -> tuple[pa.Field, ...]:
+    """The columns that a position travels in, for rows with these columns, in the first step or a later one."""
+    kinds = [columns.field(name).type for name in layout.order]
+    kinds += [pa.int64()] * (3 if first else 1)
+    source = () if layout.source is None else (pa.field(SOURCE, columns.field(layout.source).type),)
+    return (*source, *(pa.field(f"{_PLACE}{number}", kind) for number, kind in enumerate(kinds)))
+
+
+def with_hash(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Rows with a hash of the user's columns, which breaks ties alike in every step."""
+    return rows.append_column(HASH, pa.array(hash_rows([rows.column(name) for name in names], rows.num_rows)))
+
+
+def as_events(arranged: Arrangement, outputs: Outputs, change: int, *, first: bool) -> pa.RecordBatch:
+    """Outputs as the events of the next step: with their positions, their ticks, and what they change."""
+    owner, layout = arranged.order[outputs.place], arranged.batch.layout
+    roots = take_rows(arranged.rows, owner)
+    places = [roots.column(name) for name in layout.order]
+    if first:
+        places.append(pa.array(number_among_equals(arranged)[outputs.place]))
+    places.append(pa.array(outputs.child))
+    rows = outputs.rows
+    if layout.source is not None:
+        rows = rows.append_column(SOURCE, roots.column(layout.source))
+    for number, values in enumerate(places):
+        rows = rows.append_column(f"{_PLACE}{number}", values)
+    rows = rows.append_column(EVENT_CHANGE_FIELD, pa.array(np.full(rows.num_rows, change, dtype=np.int8)))
+    return rows.append_column(TICK_FIELD, roots.column(TICK_FIELD.name))
+
+
+def number_among_equals(arranged: Arrangement) -> Int64s:
+    """For each place in the order, the number of its row among equal rows of its key, time, source and tick."""
+    order, rows = arranged.order, arranged.rows
+    same = arranged.key[order][1:] == arranged.key[order][:-1]
+    for values in (arranged.ts_us, *(int64_view(rows.column(name)) for name in (TICK_FIELD.name, HASH))):
+        same &= values[order][1:] == values[order][:-1]
+    first = np.flatnonzero(np.append(True, ~same)[: len(order)])
+    return np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
