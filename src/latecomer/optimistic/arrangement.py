@@ -27,18 +27,18 @@ from latecomer.events import (
 )
 from latecomer.optimistic.history import Past
 from latecomer.optimistic.key_states import LastStates
-from latecomer.windows.grouping import number_keys
+from latecomer.windows.grouping import Keys, number_keys
 from latecomer.windows.key_steps import Work
 
 STATED = "_lc_stated"  # of a stored row: whether it has its state
 _NO = 2**62
 
 
-def behind_last(ts_us: Int64s, key: Int64s, last: LastStates, last_key: Int64s, keys: int) -> Bools:
-    """Which rows come behind the last row of their key, or with it."""
-    last_us = np.full(keys, -_NO)
-    last_us[last_key] = last.last_us
-    return np.asarray(ts_us <= last_us[key])
+def behind_last(ts_us: Int64s, last: LastStates, keys: Keys) -> Bools:
+    """Which rows come behind the last row of their key, or with it; keys: of the rows, and of the last states."""
+    last_us = np.full(keys.size, -_NO)
+    last_us[keys.numbers[1]] = last.last_us
+    return np.asarray(ts_us <= last_us[keys.numbers[0]])
 
 
 class Begin(NamedTuple):
@@ -68,22 +68,26 @@ class Arrangement:
     gone: Bools  # which rows are void
 
     @classmethod
+    def of_new(cls, batch: EventBatch, last: LastStates, states: pa.Schema, keys: Keys) -> Arrangement:
+        """A sorted batch none of whose rows comes behind stored ones; keys: of the batch, and of the last states."""
+        none = np.zeros(len(batch), dtype=np.bool_)
+        return cls(batch.rows, None, last, states, keys.numbers[0], keys.numbers[1], keys.size, batch, none)
+
+    @classmethod
     def of(cls, batch: EventBatch, past: Past | None, gone: Bools, last: LastStates, states: pa.Schema) -> Arrangement:
         """Put a sorted batch among stored rows, some of them gone, without those of keys that stay as they were."""
-        tables = [batch.rows, last.rows] if past is None else [batch.rows, last.rows, past.rows]
-        numbers, count, _ = number_keys(tables, batch.layout.key)
         if past is None:
-            none = np.zeros(len(batch), dtype=np.bool_)
-            return cls(batch.rows, None, last, states, numbers[0], numbers[1], count, batch, none)
-        touched = np.zeros(count, dtype=np.bool_)
-        touched[numbers[0][behind_last(batch.ts_us, numbers[0], last, numbers[1], count)]] = True
-        touched[numbers[2][gone]] = True
-        chosen = np.flatnonzero(touched[numbers[2]])
+            return cls.of_new(batch, last, states, number_keys([batch.rows, last.rows], batch.layout.key))
+        keys = number_keys([batch.rows, last.rows, past.rows], batch.layout.key)
+        new, known, stored = keys.numbers
+        touched = np.zeros(keys.size, dtype=np.bool_)
+        touched[new[behind_last(batch.ts_us, last, keys)]] = True
+        touched[stored[gone]] = True
+        chosen = np.flatnonzero(touched[stored])
         past = past.take(chosen)
         rows = concat_rows([past.rows.select(batch.rows.schema.names), batch.rows])
-        number = np.append(numbers[2][chosen], numbers[0])
         gone = np.append(gone[chosen], np.zeros(len(batch), dtype=np.bool_))
-        return cls(rows, past, last, states, number, numbers[1], count, batch, gone)
+        return cls(rows, past, last, states, np.append(stored[chosen], new), known, keys.size, batch, gone)
 
     @property
     def ts_us(self) -> Int64s:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import Bools, Int64s, equal_rows, take_rows
+from latecomer.events import Bools, Int64s, equal_rows, order_by, take_rows
 from latecomer.optimistic.arrangement import Arrangement
 from latecomer.windows.key_steps import Ran
 
@@ -30,8 +30,13 @@ class Outputs(NamedTuple):
         return Outputs(take_rows(self.rows, chosen), self.place[chosen], self.child[chosen])
 
     def in_order(self, arranged: Arrangement) -> Outputs:
-        """The same in the total order of their rows."""
-        return self.take(np.lexsort((self.child, arranged.rank[arranged.order[self.place]])))
+        """The same in the total order of their rows; those of one row are in order already."""
+        rank = arranged.rank[arranged.order[self.place]]
+        if len(rank) == len(arranged.order) and not self.child.any():  # one for each row: the ranks are all numbers
+            positions = np.empty(len(rank), dtype=np.int64)
+            positions[rank] = np.arange(len(rank))
+            return self.take(positions)
+        return self.take(order_by(rank))
 
 
 def child_numbers(owner: Int64s) -> Int64s:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import CHUNK_BYTES, Chunk, Store, magnitude, small_groups
-from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, take_rows
+from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, order_by, take_rows
 
 _PARTS = 8  # of the bound
 
@@ -90,8 +90,10 @@ class History:
         """Cut rows that are in order of time into pieces of one group and stretch, none much larger than a chunk."""
         most = max(1, CHUNK_BYTES // max(1, row_bytes))
         stretch = self.stretches.starts(ts_us)
-        order = np.lexsort((stretch, group))
-        ends = np.flatnonzero((np.diff(group[order]) != 0) | (np.diff(stretch[order]) != 0)) + 1
+        stretch = (stretch - stretch[0]) // self.stretches.length_us  # times are in order: the first is the least
+        number = group * (int(stretch[-1]) + 1) + stretch
+        order = order_by(number)
+        ends = np.flatnonzero(np.diff(number[order])) + 1
         for places in np.split(order, ends):
             for start in range(0, len(places), most):
                 yield Piece(places[start : start + most], int(group[places[0]]))
@@ -102,13 +104,14 @@ class History:
 
     def change(self, past: Past, changed: Int64s, states: pa.RecordBatch, gone: Int64s) -> None:
         """Give stored rows other states, and store some of them no longer; both are rows by number."""
-        for number in np.unique(past.chunk[np.append(changed, gone)]):
+        for number in np.flatnonzero(np.bincount(past.chunk[np.append(changed, gone)])):
             chunk, chosen = past.chunks[number], np.flatnonzero(past.chunk[changed] == number)
             rows = _restated(self._store.read(chunk), past.place[changed[chosen]], take_rows(states, chosen))
-            left = np.setdiff1d(np.arange(rows.num_rows), past.place[gone[past.chunk[gone] == number]])
+            left = np.ones(rows.num_rows, dtype=np.bool_)
+            left[past.place[gone[past.chunk[gone] == number]]] = False
             self._store.drop([chunk])
-            if len(left):
-                self.append(take_rows(rows, left), chunk.run)
+            if left.any():
+                self.append(rows if left.all() else take_rows(rows, np.flatnonzero(left)), chunk.run)
 
     def expire(self, passed_us: int) -> None:
         """Drop stretches that the punctuation has passed, unread; unite small chunks."""

@@ -45,7 +45,7 @@ from latecomer.optimistic.changes import Outputs, compare, states_again
 from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
-from latecomer.optimistic.key_states import LAST, KeyStates, LastStates, groups_of
+from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates, groups_of
 from latecomer.optimistic.positions import HASH, as_events, with_hash
 from latecomer.optimistic.retractions import Matched, match_retractions
 from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
@@ -132,7 +132,7 @@ class Optimist(Machine):
         self._check_failed(ran)
         before = self._ran_before(arranged)
         yield from self._changes(arranged, ran, before, turn.passed_us)
-        final = [self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
+        final = [*self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
         if before is not None:
             self._restate(arranged, ran, wanted, before)
         store_rows(arranged, ran, wanted, keeping, self._history)
@@ -144,24 +144,26 @@ class Optimist(Machine):
         states = self._step.state(batch.user_rows.schema, self.layout)
         group = groups_of(batch.rows, self.layout.key)
         fields = [*(batch.rows.schema.field(name) for name in self.layout.key), pa.field(LAST, pa.int64()), *states]
-        last = self._last.take(np.unique(group), pa.schema(fields))
-        past = self._load(batch, group, last)
+        last = self._last.take(np.flatnonzero(np.bincount(group)), pa.schema(fields))
+        keys = number_keys([batch.rows, last.rows], self.layout.key)
+        past = self._load(batch, group, behind_last(batch.ts_us, last, keys))
         matched = self._match(batch, past)
-        arranged = Arrangement.of(matched.batch, past, matched.gone, last, states)
         if len(matched.batch) < len(batch):
             group = groups_of(matched.batch.rows, self.layout.key)
+        if past is None and len(matched.batch) == len(batch):
+            return group, Arrangement.of_new(matched.batch, last, states, keys)
+        arranged = Arrangement.of(matched.batch, past, matched.gone, last, states)
         return (group if arranged.past is None else np.append(arranged.past.group, group)), arranged
 
-    def _load(self, batch: EventBatch, group: Int64s, last: LastStates) -> Past | None:
+    def _load(self, batch: EventBatch, group: Int64s, behind: Bools) -> Past | None:
         """What is stored of the groups of rows that come behind others, or take others back."""
-        (key, last_key), keys, _ = number_keys([batch.rows, last.rows], self.layout.key)
-        touching = behind_last(batch.ts_us, key, last, last_key, keys) | (batch.change < 0)
+        touching = behind | (batch.change < 0)
         if not touching.any():
             return None
-        late_group, at = np.unique(group[touching], return_inverse=True)
-        from_us = np.full(len(late_group), FOREVER_US)
-        np.minimum.at(from_us, at, batch.ts_us[touching])
-        return self._history.load(late_group, from_us)
+        from_us = np.full(GROUPS, FOREVER_US)
+        np.minimum.at(from_us, group[touching], batch.ts_us[touching])
+        late_group = np.flatnonzero(from_us < FOREVER_US)
+        return self._history.load(late_group, from_us[late_group])
 
     def _match(self, batch: EventBatch, past: Past | None) -> Matched:
         """Let retractions void rows; those that find none wait."""
@@ -224,7 +226,7 @@ class Optimist(Machine):
             changed = changed._replace(now=states)
         self._history.change(past, changed.rows, changed.now, np.flatnonzero(arranged.gone[: arranged.stored]))
 
-    def _final_run(self, arranged: Arrangement, ran: Ran, before: Ran | None, turn: Turn) -> RunRows:
+    def _final_run(self, arranged: Arrangement, ran: Ran, before: Ran | None, turn: Turn) -> list[RunRows]:
         """The rows that were run, some of them final; counts those for which a function raised and that are not."""
         row = arranged.order[arranged.run_places]
         ts_us = arranged.ts_us
@@ -232,7 +234,9 @@ class Optimist(Machine):
         if before is not None:
             failed -= int((ts_us[arranged.order[arranged.old_places[before.failed]]] > turn.final_us).sum())
         self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) + failed
-        return RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]))
+        if not self._settings.barrier and len(ran.failed) == 0:
+            return []
+        return [RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]))]
 
     def _final_stored(self, arranged: Arrangement | None, turn: Turn) -> list[RunRows]:
         """The stored rows that are final and were not run, run again; nothing where nobody wants to know."""
