@@ -84,6 +84,22 @@ def slack(
 
 
 @app.command()
+def optimistic(
+    rows: Annotated[int, typer.Option(min=8_000, help="Rows in a micro-batch.")] = 400_000,
+    rounds: RoundsOption = 3,
+    seed: RowSeedOption = 0,
+    json: JsonOption = None,
+) -> None:
+    """What results at once cost beside a fold that keeps no history (about a minute)."""
+    from latecomer_lab.optimistic.speed import OptimisticBench, run
+
+    check_writable(json)
+    with working("bench optimistic") as tell:
+        report = run(OptimisticBench(rows=rows, rounds=rounds, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
 def backlog(
     rows: Annotated[int, typer.Option(help="Rows in the one micro-batch.")] = 50_000_000,
     seed: RowSeedOption = 0,

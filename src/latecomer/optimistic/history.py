@@ -87,7 +87,10 @@ class History:
         return Past(concat_rows(parts), np.repeat(np.arange(len(chosen)), sizes), place, chosen)
 
     def cut(self, ts_us: Int64s, group: Int64s, row_bytes: int) -> Iterator[Piece]:
-        """Cut rows that are in order of time into pieces of one group and stretch, none much larger than a chunk."""
+        """Cut rows that are in order of time into pieces of one group and stretch, none much larger than a chunk.
+
+        Rows of one time stay together: equal ones are told apart by their places in a chunk.
+        """
         most = max(1, CHUNK_BYTES // max(1, row_bytes))
         stretch = self.stretches.starts(ts_us)
         stretch = (stretch - stretch[0]) // self.stretches.length_us  # times are in order: the first is the least
@@ -95,8 +98,12 @@ class History:
         order = order_by(number)
         ends = np.flatnonzero(np.diff(number[order])) + 1
         for places in np.split(order, ends):
-            for start in range(0, len(places), most):
-                yield Piece(places[start : start + most], int(group[places[0]]))
+            start, times = 0, ts_us[places]
+            while start < len(places):
+                last_us = times[min(start + most, len(places)) - 1]
+                stop = int(np.searchsorted(times, last_us, side="right"))
+                yield Piece(places[start:stop], int(group[places[0]]))
+                start = stop
 
     def append(self, rows: pa.RecordBatch, group: int) -> None:
         """Store rows of one group and one stretch."""

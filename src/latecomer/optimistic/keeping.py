@@ -27,7 +27,8 @@ def plan_keeping(arranged: Arrangement, group: Int64s, history: History, from_us
     """Choose the rows from a time on; `every`: how many rows of a key may lie between two states."""
     batch = arranged.batch
     chosen = np.flatnonzero(batch.ts_us >= from_us)
-    row_bytes = 2 * batch.rows.nbytes // max(1, len(batch)) + 8 * len(arranged.state_columns)
+    state_bytes = arranged.states.nbytes // arranged.states.num_rows
+    row_bytes = 2 * batch.rows.nbytes // max(1, len(batch)) + 8 * len(arranged.state_columns) + state_bytes
     pieces = list(history.cut(batch.ts_us[chosen], group[chosen], row_bytes)) if len(chosen) else []
     stated = np.zeros(len(batch), dtype=np.bool_)
     stated[chosen] = True
@@ -98,9 +99,11 @@ def last_states(arranged: Arrangement, ran: Ran, group: Int64s) -> LastStates:
 
 def _after(arranged: Arrangement, ran: Ran) -> pa.RecordBatch:
     """The state after the last row of each key that has rows; where all that is run was voided, that before it."""
-    segment = np.unique(arranged.segment[arranged.run_places])
-    if len(segment) == len(arranged.starts):
+    has_rows = np.zeros(len(arranged.starts), dtype=np.bool_)
+    has_rows[arranged.segment[arranged.run_places]] = True
+    if has_rows.all():
         return ran.after
+    segment = np.flatnonzero(has_rows)
     place = arranged.begin.state.copy()
     place[segment] = arranged.states.num_rows + np.arange(len(segment))
     return take_rows(concat_rows([arranged.states, ran.after.cast(arranged.states.schema)]), place)

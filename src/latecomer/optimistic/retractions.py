@@ -12,7 +12,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import EVENT_CHANGE, TICK, Bools, EventBatch, Int64s, concat_rows, int64_view, take_rows
+from latecomer.events import (
+    EVENT_CHANGE,
+    TICK,
+    Bools,
+    EventBatch,
+    Int64s,
+    as_bits_or_null,
+    concat_rows,
+    int64_view,
+    take_rows,
+)
 from latecomer.optimistic.history import Past
 from latecomer.windows.grouping import group_rows
 
@@ -50,7 +60,8 @@ def _void(rows: pa.RecordBatch, compared: Sequence[str], time: str, change: Int6
     """The rows that are void and the retractions that void them."""
     ts_us, tick = int64_view(rows.column(time)), int64_view(rows.column(TICK))
     near = np.flatnonzero(np.isin(ts_us, ts_us[change < 0]))
-    groups = group_rows([rows.column(name).take(pa.array(near)) for name in compared])
+    columns = (rows.column(name).take(pa.array(near)) for name in compared)
+    groups = group_rows([_bits(column) for column in columns])
     total, sizes = groups.reduce(np.add, change[near]), groups.sizes
     pairs = (sizes == 2) & (total == 0)  # whichever came first
     found = [near[groups.order[np.repeat(pairs, sizes)]]]
@@ -58,6 +69,11 @@ def _void(rows: pa.RecordBatch, compared: Sequence[str], time: str, change: Int6
         equals = np.sort(near[groups.order[groups.starts[number] :][: sizes[number]]])
         found.append(_cancelled(equals[np.lexsort((-change[equals], tick[equals]))], change))
     return np.concatenate(found)
+
+
+def _bits(column: pa.Array) -> pa.Array:
+    """Floats by their bits: 0.0 does not take back -0.0."""
+    return as_bits_or_null(column) if pa.types.is_floating(column.type) else column
 
 
 def _cancelled(equals: Int64s, change: Int64s) -> Int64s:

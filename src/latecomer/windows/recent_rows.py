@@ -5,7 +5,7 @@ The state of the first two is the values of the last rows, the nearest first, nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ class Recent(NamedTuple):
 class Lag(ScanFunction):
     """The value so many rows before; null where there are fewer."""
 
-    rows: int = field(default=1, kw_only=True)
+    rows: int = 1
     kind: ClassVar[str] = "lag"
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Lag(ScanFunction):
 class MovingAverage(ScanFunction):
     """The mean of the values of the last rows, the row itself among them; nulls are passed over."""
 
-    rows: int = field(default=2, kw_only=True)
+    rows: int = 2
     kind: ClassVar[str] = "moving_average"
     wanted: ClassVar[str] = "whole or floating numbers"
 
@@ -118,7 +118,7 @@ class MovingAverage(ScanFunction):
         return [pa.float64()] * (self.rows - 1)
 
     def run(self, work: Work, state: States) -> Scanned:
-        recent = Recent.of(self.values(work).cast(pa.float64()), state, work)
+        recent = Recent.of(self.values(work).cast(pa.float64(), safe=False), state, work)
         means = Numbers(np.empty(recent.size), np.empty(recent.size, np.bool_))
         mean_of_last(numbers_of(recent.values, np.float64), work.starts, self.rows, means)
         kept = self.rows - 1

@@ -19,6 +19,7 @@ from latecomer.events import Bools, Int64s
 from latecomer.windows.key_steps import OFTEN, Work
 
 States = list[pa.Array]
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Numbers(NamedTuple):
@@ -47,7 +48,7 @@ class ScanFunction(ABC):
     """One column of results: a value for each row, from the rows of its key up to it."""
 
     column: str | None = None
-    named: str | None = None
+    named: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str]
     wanted: ClassVar[str] = "any type"
     needs_column: ClassVar[bool] = True
@@ -177,7 +178,7 @@ class RunningSum(Accumulating):
     def accumulate(self, values: pa.Array, starts: Int64s, state: pa.Array) -> pa.Array:
         rows, before = (numbers_of(each, _kernel_type(state.type)) for each in (values, state))
         sums = room_for(rows)
-        if add_up(rows, starts, before, sums):
+        if add_up(rows, starts, before, sums, not pa.types.is_floating(state.type)):
             rule = "stay within 64 bits"
             raise InputError(must(self.name, rule, "a larger sum", "cast the column to double before"))
         return as_column(sums, state.type)
@@ -197,7 +198,7 @@ class RunningCount(Accumulating):
         ones = values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
         rows = Numbers(ones, np.ones(len(ones), np.bool_))
         counts = room_for(rows)
-        add_up(rows, starts, numbers_of(state, np.int64), counts)
+        add_up(rows, starts, numbers_of(state, np.int64), counts, True)
         return as_column(counts, state.type)
 
 
@@ -205,6 +206,10 @@ class RowNumber(RunningCount):
     """The number of the row among those of its key, from 1 on."""
 
     kind: ClassVar[str] = "row_number"
+
+    def check(self, columns: pa.Schema) -> None:
+        if self.column is not None:
+            raise InputError(must(self.kind, "be given no column", self.column, "e.g. lc.running_count('n')"))
 
 
 @dataclass(frozen=True)
@@ -259,12 +264,13 @@ class LastValue(Accumulating):
 class ExponentialAverage(Accumulating):
     """`weight` of the value and the rest of the average before it; a null changes nothing."""
 
-    weight: float = field(default=0.5, kw_only=True)
+    weight: float = 0.5
     kind: ClassVar[str] = "exponential_average"
     wanted: ClassVar[str] = "whole or floating numbers"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.weight, int | float) and 0.0 < self.weight <= 1.0):
+        number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
+        if not (number and 0.0 < self.weight <= 1.0):
             raise InputError(must("weight", "be above 0 and at most 1", self.weight, "e.g. 0.1"))
 
     def takes(self, kind: pa.DataType) -> bool:
@@ -284,17 +290,20 @@ class ExponentialAverage(Accumulating):
 
 
 @kernel
-def add_up(rows: Numbers, starts: Int64s, state: Numbers, sums: Numbers) -> bool:
-    """Running sums; says whether one of whole numbers has gone beyond 64 bits."""
+def add_up(rows: Numbers, starts: Int64s, state: Numbers, sums: Numbers, whole: bool) -> bool:
+    """Running sums; says whether one of whole numbers has gone beyond 64 bits.
+
+    That is asked before adding: compiled code may take it that a sum of integers is never beyond.
+    """
     beyond = False
     for stretch in range(len(starts) - 1):
         total, known = state.values[stretch], state.valid[stretch]
         for i in range(starts[stretch], starts[stretch + 1]):
             if rows.valid[i]:
                 value = rows.values[i]
-                after = total + value if known else value
-                beyond |= known and ((value > 0 and after < total) or (value < 0 and after > total))
-                total, known = after, True
+                if whole and known:
+                    beyond |= total > _MOST - value if value > 0 else total < _LEAST - value
+                total, known = total + value if known else value, True
             sums.values[i], sums.valid[i] = total, known
     return beyond
 

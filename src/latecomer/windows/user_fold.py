@@ -66,10 +66,7 @@ class Fold(KeyStep):
         check_returns(returns, f"fold {name}")
         if not isinstance(state, pa.DataType):
             raise InputError(must(f"state of fold {name}", "be an Arrow type", state, "e.g. state=pa.int64()"))
-        kept = self.stored([initial])[0].as_py()["state"]
-        if repr(kept) != repr(initial):
-            advice = "states must come back from Arrow as they were: give every field of a struct, lists for tuples"
-            raise InputError(must(f"initial state of fold {name}", f"be kept by its type, {state}", initial, advice))
+        self.stored([initial])
 
     @property
     def every(self) -> int:
@@ -77,13 +74,15 @@ class Fold(KeyStep):
 
     def stored(self, states: Sequence[Any]) -> pa.Array:
         """States as they are kept; refuses what is not of their type."""
+        where, rule = f"state of fold {self.name}", f"be kept as it is by its type, {self.state_type}"
         try:
             values = pa.array(states, self.state_type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, OverflowError) as error:
-            rule = f"be of its type, {self.state_type}"
-            raise InputError(
-                must(f"state of fold {self.name}", rule, str(error), "change the type or the fold")
-            ) from error
+            raise InputError(must(where, rule, str(error), "change the type or the fold")) from error
+        for kept, state in zip(values.to_pylist(), states, strict=True):
+            if kept != state and repr(kept) != repr(state):  # the first is false of NaN
+                advice = f"it comes back as {kept!r}: give every field of a struct, lists for tuples, a wider type"
+                raise InputError(must(where, rule, state, advice))
         return pa.StructArray.from_arrays([values], names=["state"])
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -124,6 +123,7 @@ class _Following:
     def __init__(self, fold: Fold, work: Work) -> None:
         self._step, self._initial = fold.step, fold.initial
         make = row_type(tuple(work.rows.schema.names))._make
+        self._nested = any(pa.types.is_nested(each.type) for each in work.rows.schema)
         self._rows = [make(values) for values in zip(*(each.to_pylist() for each in work.rows.columns), strict=True)]
         self._starts, self._wanted = work.starts.tolist(), {int(place) for place in work.wanted}
         self._states = work.state.column(0).to_pylist()
@@ -152,6 +152,7 @@ class _Following:
                 self.failed.append(place)
                 self.reasons.append(f"{type(error).__name__}: {error}".removesuffix(": "))
                 state = self._again(safe, since)
+                safe, since = copied(state), []
                 continue
             since.append(row)
             self.outputs += outputs
@@ -159,14 +160,18 @@ class _Following:
         self.after.append(copied(state))
 
     def _called(self, state: Any, row: Any) -> tuple[Any, list[tuple[Any, ...]]]:
-        state, outputs = self._step(state, row)
+        state, outputs = self._step(state, self._own(row))
         return state, [as_tuple(each, self._names) for each in outputs]
+
+    def _own(self, row: Any) -> Any:
+        """A row that the function may change as it likes."""
+        return deepcopy(row) if self._nested else row
 
     def _again(self, safe: Any, since: list[Any]) -> Any:
         """The state before a row for which the function raised, which may have changed it in place."""
         state = copied(safe)
         for row in since:
-            state, outputs = self._step(state, row)
+            state, outputs = self._step(state, self._own(row))
             for _ in outputs:
                 pass
         return state
@@ -205,12 +210,19 @@ def rows_returned(outputs: Sequence[tuple[Any, ...]], returns: pa.Schema, where:
     """Outputs as columns of the types that were promised."""
     columns: Iterator[Sequence[Any]] = iter(zip(*outputs, strict=True)) if outputs else iter([()] * len(returns))
     try:
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, returns, strict=True)]
+        arrays = [_column(values, field.type) for values, field in zip(columns, returns, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, OverflowError) as error:
         rule = "return values of the types that it says it returns"
         raise InputError(must(where, rule, str(error), "change it, or returns=")) from error
     fields = [pa.field(each.name, each.type) for each in returns]
     return widened(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values as a column; Arrow would cut what is behind the point where whole numbers are promised."""
+    if pa.types.is_integer(kind) and any(isinstance(each, float) and not each.is_integer() for each in values):
+        raise ValueError(f"a number with a fraction where {kind} was promised")
+    return pa.array(values, kind)
 
 
 @lru_cache(maxsize=64)
