@@ -87,6 +87,12 @@ def read_slack(value: Duration | None) -> int:
     return FOREVER_US if value is None else duration_us(value, "slack", zero=True)
 
 
+def check_slack(stored: Mapping[str, Any], slack_us: int | str) -> None:
+    """Refuse to wait for every source where sources are not waited for: no row would ever be read."""
+    if slack_us == FOREVER_US and not stored["merge"]:
+        raise InputError(must("slack", "be given where sources are not waited for (merge=False)", None, "e.g. '5 s'"))
+
+
 @dataclass(frozen=True)
 class Slack(Settings):
     """Read rows in order; wait for sources that lag, but let no row be overtaken by more than `slack`.
@@ -110,14 +116,19 @@ class Slack(Settings):
     verb: ClassVar[Verb | None] = Verb("slack(...)", "wait for sources that lag, as long as slack allows", orders=True)
     per_source: ClassVar[bool] = True
     controls: ClassVar[Mapping[str, Control]] = {
-        "slack": Control(SLACK, read_slack, "how far rows may be overtaken: more from now on, less at once", _TRIED)
+        "slack": Control(
+            SLACK,
+            read_slack,
+            "how far rows may be overtaken: more from now on, less at once",
+            _TRIED,
+            check=check_slack,
+        )
     }
 
     def __post_init__(self) -> None:
         read_slack(self.slack)
         check_max_held(self.max_held)
-        if self.slack is None and self.deadline is None and not self.merge:
-            raise InputError(must("slack", "be given where sources are not waited for", None, "e.g. slack='5 s'"))
+        check_slack({"merge": self.merge}, self.slack_us)
         if self.tuner is not None and self.deadline is None:
             raise InputError(must("tuner", "come with a deadline", None, "e.g. slack(deadline='6 s', tuner=...)"))
         if self.deadline is not None and self.slack_us >= duration_us(self.deadline, "deadline"):
