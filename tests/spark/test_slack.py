@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,9 @@ def test_a_third_source_joins_at_a_second_stage_with_a_slack_of_its_own(spark: S
 
 @dataclass(frozen=True)
 class Wavering:
-    """A policy that chooses another slack after every micro-batch."""
+    """A policy that chooses another slack after every micro-batch; it has a lock, so it cannot leave the driver."""
+
+    lock: Any = field(default_factory=Lock)
 
     def begin(self, goal: Goal) -> Controller:
         return _Wavering()

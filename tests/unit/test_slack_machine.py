@@ -182,6 +182,7 @@ def test_what_a_tuner_sees_becomes_a_history(tmp_path: Path) -> None:
 def test_a_deadline_is_for_the_last_stage_and_its_slack_is_not_stored() -> None:
     assert Slack(deadline="6 s").describe() == Slack(deadline="8 s").describe()
     assert Slack(deadline="6 s").steers
+    assert Slack(deadline="6 s", tuner=Recorded()).at_work == Slack(deadline="6 s")
     assert not Slack("6 s").steers
 
 

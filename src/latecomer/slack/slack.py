@@ -20,7 +20,7 @@ Paper: Maximizing Determinism in Stream Processing Under Latency Constraints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,6 +160,10 @@ class Slack(Settings):
     @property
     def steers(self) -> bool:
         return self.deadline is not None
+
+    @property
+    def at_work(self) -> Settings:
+        return self if self.tuner is None else replace(self, tuner=None)
 
     @property
     def results_as(self) -> str | None:

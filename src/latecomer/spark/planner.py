@@ -153,7 +153,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
         last = number + 1 == len(stages)
         plans.append(
             HoldPlan(
-                stage.settings,
+                stage.settings.at_work,
                 stage.layout,
                 f"{fingerprint}/{number}",
                 counters,
