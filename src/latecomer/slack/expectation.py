@@ -8,7 +8,7 @@ Invariants
 1. Without models the wait is expected, and the tick and the largest overhead just seen on top, give or take as much as
    overheads vary, and a tenth at least.
 2. An interval in which no row was read says nothing of the overhead: the one before still counts.
-3. Whatever models say, no less than the tick and the overhead just seen is expected above the wait: they know when slow
+3. Whatever models say, no less than the overhead just seen is expected above the wait: they know when slow
    times begin, but whether one is over is seen only then.
 """
 
@@ -98,7 +98,7 @@ class EdgeExpectation:
         """How far the latency may lie above some waits, a row for each shift of the clock."""
         asked = Asked(*map(np.concatenate, zip(*(self._ask(waits_us, by) for by in _AROUND), strict=True)))
         found = self._estimate(asked)
-        seen = self._tick + self.last.overhead_us / SECOND
+        seen = self.last.overhead_us / SECOND
         above: Floats = np.maximum(found.mean + self._z * found.sd - asked.wait, seen)
         return above.reshape(len(_AROUND), len(waits_us))
 

@@ -178,8 +178,9 @@ class Slack(Settings):
         return _Slack(self, store, layout)
 
     def frontier(self, timeline: Timeline, slack_us: Int64s, before: Clocks) -> Frontier:
-        """How far rows are read after each tick, with the slack in force."""
-        return Frontier.of(timeline, slack_us, self.sources if self.merge else None, before)
+        """How far rows are read after each tick, with the slack in force; what is passed on is not waited for."""
+        awaited = [name for name in self.sources if name not in self.passes_on]
+        return Frontier.of(timeline, slack_us, awaited if self.merge else None, before)
 
     def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
         if layout.source is None:
