@@ -29,7 +29,7 @@ _CONFIG: dict[str, Any] = {
         "gridColor": "#ddd",
     },
     "title": {"fontSize": 13, "fontWeight": "normal", "anchor": "start", "offset": 6},
-    "legend": {"labelFontSize": 13, "symbolStrokeWidth": 3, "orient": "top", "title": None, "labelLimit": 300},
+    "legend": {"labelFontSize": 13, "symbolStrokeWidth": 2, "symbolSize": 500, "orient": "top", "labelLimit": 300},
 }
 
 Curves = Mapping[str, Sequence[float]]
@@ -63,10 +63,10 @@ def _panel(title: str, curves: Curves, *, last: bool) -> alt.Chart:
     dashes = alt.Scale(domain=list(_DASHES), range=list(_DASHES.values()))
     chart = alt.Chart(alt.InlineData(values=values), width=_WIDTH, height=_HEIGHT, title=title)
     drawn: alt.Chart = chart.mark_line(strokeWidth=2, interpolate="step-after").encode(
-        x=alt.X("second:Q", axis=axis),
+        x=alt.X("second:Q", axis=axis, scale=alt.Scale(nice=False)),
         y=alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=4), scale=alt.Scale(zero=True)),
-        color=alt.Color("name:N", scale=colours),
-        strokeDash=alt.StrokeDash("name:N", scale=dashes, legend=None),
+        color=alt.Color("name:N", scale=colours, title=None),
+        strokeDash=alt.StrokeDash("name:N", scale=dashes, title=None),
     )
     return drawn
 
