@@ -18,10 +18,12 @@ from latecomer_lab.slack.experiments import Found, SlackExperiments, make_report
 from latecomer_lab.slack.figures import figure_1, figure_2, figure_3, figure_4, run_thresholds
 from latecomer_lab.slack.joined import WINDOW_US, find_events
 from latecomer_lab.slack.page import to_html
+from latecomer_lab.slack.picture import draw_day
 from latecomer_lab.slack.prediction import score_models
 from latecomer_lab.slack.simulated_gate import Rows, SimulatedGate
 from latecomer_lab.slack.simulation import simulate, simulate_fixed
 from latecomer_lab.slack.streams import NAMES, SECOND_US, TICK_US, Reports, scenario
+from latecomer_lab.slack.structures import figure_8, figures_9_and_10
 from latecomer_lab.slack.tuning import BEST, LOW, TUNER, run_day
 
 TICKS = 6
@@ -104,13 +106,19 @@ def test_a_small_run_fills_report_and_page(tmp_path: Path) -> None:
     stamps = figure_1(scenario("zipf", 1, seconds)) + figure_1(scenario("constant", 1, seconds))
     curves = stamps + figure_2(thresholds) + figure_3(thresholds) + figure_4(thresholds)
     scores = score_models("zipf", history, 0, seconds=seconds)
-    found = Found({"zipf": [day]}, {"zipf": scores}, curves)
+    structures = [*figure_8(1_000, 2), *figures_9_and_10(1_000, 2)]
+    found = Found({"zipf": [day]}, {"zipf": scores}, curves, structures)
     report = make_report(settings, found)
     report.write(tmp_path / "slack.json")
     written = json.loads((tmp_path / "slack.json").read_text())
     assert list(written) == ["name", "versions", "settings", "results", "targets"]
-    assert {row["figure"] for row in written["results"]} == {"1", "2", "3", "4", "11", "12", "table 1"}
+    assert {row["figure"] for row in written["results"]} == {
+        *("1", "2", "3", "4", "8", "9 and 10", "11", "12", "table 1")
+    }
     assert "zipf: deadline violated, % of intervals" in {target["name"] for target in written["targets"]}
     page = to_html(report, found)
-    assert page.count("<svg") == 2 * (2 + 3 + 4)
+    assert page.count("<svg") == 2 * (2 + 3 + 4 + 3)
     assert "<script" not in page
+    drawn = draw_day(day)
+    assert drawn.startswith("<svg")
+    assert "rows that are certain" in drawn

@@ -1,59 +1,49 @@
-"""The bookkeeping of the live run, on progress events as Spark gives them."""
+"""The bookkeeping of the live run, on what a steered query observes."""
 
 from __future__ import annotations
 
-from typing import Any
+from latecomer.slack import FixedSlack, Goal, GraphEdge, LatencyGraph, Observation
+from latecomer_lab.slack.live import WARM_UP, Live, LiveRun, Watched, live_rows
+from latecomer_lab.slack.targets import live_targets
 
-from pyspark.sql import Row
-
-from latecomer_lab.slack.live import WARM_UP, live_batches, live_target
-
-DEADLINE_US, BEGAN_S = 6_000_000, 1_700_000_000
-
-
-def event(batch: int, oldest_s: float, took_ms: int = 2_000, **counted: int) -> dict[str, Any]:
-    """A micro-batch that begins at its own second and reads rows of which the oldest came `oldest_s` before."""
-    known = {"released": 200, "slack_ready": 50, "slack_us": 1_500_000, "given": 9}
-    known |= {"oldest_tick": round((BEGAN_S + batch - oldest_s) * 10), "mark_us": 9_000_000, "merge_us": 6_500_000}
-    stamp = f"2023-11-14T22:13:{20 + batch:02}.000Z"  # BEGAN_S is 22:13:20
-    metrics = {"latecomer-one-two": Row(**{**known, **counted})}
-    return {
-        "batchId": batch,
-        "timestamp": stamp,
-        "durationMs": {"triggerExecution": took_ms},
-        "observedMetrics": metrics,
-    }
+SECOND_US = 1_000_000
+EDGES = (GraphEdge("one", "sources"), GraphEdge("two", "one"), GraphEdge("two", "sources"))
+GOAL = Goal(LatencyGraph(EDGES), 6 * SECOND_US, 100_000)
 
 
-def test_latency_counts_from_the_oldest_arrival_to_the_end_of_the_micro_batch() -> None:
-    (found,) = live_batches([event(3, oldest_s=2.5)], DEADLINE_US)
-    assert found._asdict() == {
-        "batch": 3,
-        "second": 0.0,
-        "latency_us": 4_500_000,
-        "slack_us": 1_500_000,
-        "lag_us": 2_500_000,
-        "rows": 200,
-        "certain": 0.75,
-        "results": 9,
-        "violated": None,
-    }
+def seen(stage: str, source: str, latency_s: float, slack_ready: int = 0) -> Observation:
+    latency_us = round(latency_s * SECOND_US)
+    return Observation(stage, source, 0, SECOND_US, 0, 2, 7, 0, 0.0, 1.0, 50, slack_ready, latency_us, 0)
 
 
-def test_micro_batches_that_read_nothing_are_not_counted() -> None:
-    idle = {**event(1, 1.0), "observedMetrics": {}}
-    found = live_batches([event(0, 1.0), idle, event(2, 1.0, released=0), event(4, 1.0)], DEADLINE_US)
-    assert [(each.batch, each.second) for each in found] == [(0, 0.0), (4, 4.0)]
+def watched(*latencies: tuple[float, float, float]) -> LiveRun:
+    """A run of micro-batches with these latencies of the edges."""
+    policy = Watched("tuner", FixedSlack("1 s"))
+    controller = policy.begin(GOAL)
+    for first, before, sources in latencies:
+        edges = [seen("one", "sources", first, 10), seen("two", "one", before), seen("two", "sources", sources)]
+        assert controller.decide(edges) == {"one": SECOND_US, "two": SECOND_US}
+    return policy.run
+
+
+def test_latency_is_that_of_the_slowest_path() -> None:
+    first, second = watched((2.0, 3.0, 4.0), (0.5, 1.0, 4.0)).intervals
+    assert (first.latency_us, second.latency_us) == (5 * SECOND_US, 4 * SECOND_US)
+    assert (first.rows, first.slack_ready, first.slack_us, first.violated) == (100, 10, {"one": 2, "two": 2}, None)
 
 
 def test_the_deadline_is_judged_after_warm_up() -> None:
-    oldest = [9.0] * WARM_UP + [4.0, 4.1, 4.0, 1.0]  # two seconds more to the end
-    found = live_batches([event(number, each) for number, each in enumerate(oldest)], DEADLINE_US)
-    assert [each.violated for each in found[WARM_UP:]] == [False, True, False, False]
-    target = live_target(found)
-    assert (target.name, target.value, target.target, target.met) == ("live: deadline violated", 0.25, 0.01, False)
-    assert live_target(found[-1:]).met
+    found = watched(*[(9.0, 1.0, 1.0)] * WARM_UP, (3.0, 3.0, 1.0), (3.0, 3.1, 1.0), (1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+    assert [each.violated for each in found.judged] == [False, True, False, False]
+    assert (found.violated, round(found.certain, 3)) == (0.25, 0.9)
+    (row,) = live_rows(Live(rows_per_second=100), [found])
+    assert (row["violated_percent"], row["certain_percent"], row["rows_per_second"]) == (25.0, 90.0, 300)
+    assert len(row["latency_s"]) == len(row["slack_s"]["two"]) == WARM_UP + 4
+    (target,) = live_targets([row, {**row, "policy": "fixed 1 s"}])
+    assert (target.value, target.target, target.met) == (25.0, 1.0, False)
 
 
 def test_a_run_that_never_warms_up_has_not_held_the_deadline() -> None:
-    assert live_target(live_batches([event(0, 1.0)], DEADLINE_US)).value == 1.0
+    (row,) = live_rows(Live(), [watched((1.0, 1.0, 1.0))])
+    assert (row["micro_batches"], row["violated_percent"]) == (0, 100.0)
+    assert live_rows(Live(), [LiveRun("tuner", 6, [])])[0]["slack_s"] == {}

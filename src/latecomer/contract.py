@@ -191,6 +191,11 @@ class Settings(ABC):
         """Whether it changes settings of the query's stages while it runs; only a last stage may."""
         return False
 
+    @property
+    def at_work(self) -> Settings:
+        """As shards need it: without what is for the driver alone, which need not travel."""
+        return self
+
     def steering(self, stages: Mapping[str, Settings], tick_us: int) -> Steering | None:
         """What changes settings of the query's stages while it runs, if anything does; asked of the last stage."""
         return None

@@ -7,7 +7,7 @@ stands in Spark's offset log, so that a repeated micro-batch sees it again. Valu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,8 @@ class Control(NamedTuple):
 
     stored: its name in headers and in what `Settings.describe` says. read: from what the user writes to what is stored.
     does: what it means, in half a sentence. tried: values that `check_machine` tries. fixed: stored values that a query
-    must begin with, since they change its columns: it can change neither to nor from them.
+    must begin with, since they change its columns: it can change neither to nor from them. check: raises where a stage
+    with these stored settings cannot have a stored value.
     """
 
     stored: str
@@ -42,6 +43,7 @@ class Control(NamedTuple):
     does: str
     tried: tuple[Any, ...] = ()
     fixed: tuple[int | str, ...] = ()
+    check: Callable[[Mapping[str, Any], int | str], None] | None = None
 
     def can_change(self, before: object, after: object) -> bool:
         """Whether a query that runs can change from one stored value to another."""

@@ -95,6 +95,8 @@ class Controlled:
             if not found.control.can_change(stored, now):
                 rule = f"stay as the query began with it ({stored!r}), since it changes the columns"
                 raise InputError(must(name, rule, value, "start anew with another checkpoint"))
+            if found.control.check is not None:
+                found.control.check(self._stages[found.stage], now)
             written[found.header] = now
         write_values(self._file, written)
 

@@ -15,7 +15,8 @@ import latecomer as lc
 from latecomer.spark.playback import playback
 from tests.spark.streams import LATENCY_US, SCHEMA
 
-STRATEGIES = ("reorder", "tiers", "timetravel", "stages")
+SLACK = "slack"  # a join whose slack is changed on the way
+STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK)
 CHANGED = "changed"  # a reorder whose latency is changed on the way
 PLAYBACK = "playback"  # a reorder of a recording, paced
 
@@ -52,7 +53,7 @@ def begin(spark: SparkSession, folder: Path, out: str, name: str, speed: str, fi
     events = lc.disordered(
         df, time="ts", key="key", source="source", arrival="arrival", order="id", max_ahead="1 hour", shards=2
     )
-    sinks = {} if name in ("reorder", CHANGED) else {"changes": str(to / "changes")}
+    sinks = {} if name in ("reorder", CHANGED, SLACK) else {"changes": str(to / "changes")}
     return ask(events.where("key <> 3"), name).start(to, checkpoint=state, sinks=sinks, available_now=True)
 
 
@@ -65,6 +66,8 @@ def ask(events: lc.Events, name: str) -> lc.Result:
     """One of the strategies on the same events."""
     if name in ("reorder", CHANGED):
         return events.reorder(f"{LATENCY_US} us")
+    if name == SLACK:
+        return events.join("a", "b", within="50 ms", keep="20 seconds").slack("1 second")
     asked = (lc.count(), lc.max("id"))
     if name == "stages":
         sources = events.reorder(f"{LATENCY_US} us").by("source").hopping("3 seconds", "1 second")

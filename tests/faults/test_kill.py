@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import latecomer as lc
-from tests.faults.stream import CHANGED, PLAYBACK, STRATEGIES, checkpoint, ended, logged, run
+from tests.faults.stream import CHANGED, PLAYBACK, SLACK, STRATEGIES, checkpoint, ended, logged, run
 from tests.spark.streams import expected, make_events, write_in_parts
 
 EVENTS, BATCHES, BEFORE_CHANGE = 20_000, 20, 4
@@ -97,15 +97,16 @@ def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: P
 
 
 def _prepare(spark: SparkSession, folder: Path, events: pa.Table, played: pa.Table) -> None:
-    """Input for all; and queries that have begun with one latency, and have been given another."""
+    """Input for all; and queries that have begun with one latency or slack, and have been given another."""
     (folder / "recording").mkdir()
     pq.write_table(played.slice(0, 2_010), folder / "recording" / "a.parquet", row_group_size=700)
     pq.write_table(played.slice(2_010), folder / "recording" / "b.parquet", row_group_size=700)
     first = EVENTS * BEFORE_CHANGE // BATCHES
     write_in_parts(events.slice(0, first), folder / "in", BEFORE_CHANGE)
     for out in ("whole", "killed"):
-        run(spark, folder, out, CHANGED)
+        run(spark, folder, out, CHANGED, SLACK)
         lc.control(checkpoint(folder, out, CHANGED)).set(latency="300 ms")
+        lc.control(checkpoint(folder, out, SLACK)).set(slack="1 ms")
     write_in_parts(events.slice(first), folder / "in", BATCHES - BEFORE_CHANGE, first=BEFORE_CHANGE)
 
 
@@ -126,9 +127,12 @@ def _difference(whole: pa.Table, survived: pa.Table) -> str:
 
 
 def _assert_changed(folder: Path) -> None:
-    """The latency that was set holds, after all kills."""
+    """The latency and the slack that were set hold, after all kills."""
     late = lanes(folder, "killed", CHANGED)["late"]["lateness_us"].to_pylist()
     assert min(late) < 1_000_000, "later than the new latency, not than the old one"
+    assert lc.control(checkpoint(folder, "killed", SLACK)).values() == {"slack.slack_us": 1_000}
+    certain = lanes(folder, "killed", SLACK)["results"]["final"].to_pylist()
+    assert set(certain) == {True, False}, "pairs that every source had passed, and pairs that came before"
 
 
 def _assert_played(folder: Path, played: pa.Table) -> None:

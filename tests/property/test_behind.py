@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from latecomer.chunks import ChunkStore
 from latecomer.events import FOREVER_US, NEVER_US, Layout
 from latecomer.windows import Clocks, Count, Sum, Window, WindowAggregation
+from latecomer.windows.operators import Stretch
 from tests.naive_windows import Event, grid_answers
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
@@ -38,29 +39,38 @@ def taken_rows(operator: WindowAggregation, pushes: list[Push]) -> tuple[list[li
     return taken, reads
 
 
-def windows_given(operator: WindowAggregation, taken: list[list[Row]], reads: list[int]) -> Counter[tuple[object, ...]]:
-    """What the operator gives, restored between pushes."""
+def windows_given(
+    operator: WindowAggregation, taken: list[list[Row]], reads: list[int], at_once: int
+) -> Counter[tuple[object, ...]]:
+    """What the operator gives, restored between pushes, of which it takes so many at once."""
     store, found = ChunkStore(), Counter[tuple[object, ...]]()
-    for rows, read_us in zip(taken, reads, strict=True):
-        columns = [pa.array([row[place] for row in rows], SCHEMA.field(place).type) for place in range(3)]
-        batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    stretches = [Stretch(batch_of(rows), Clocks(read_us, NEVER_US)) for rows, read_us in zip(taken, reads, strict=True)]
+    for start in range(0, len(stretches), at_once):
         store = ChunkStore.restore(store.snapshot())
-        given = operator.build(store, Layout("ts", ("key",))).push(batch, Clocks(read_us, NEVER_US)).rows
-        for row in [] if given is None else given.to_pylist():
-            found[row["window_start"], row["key"], row["count"], row["sum_value"]] += 1
+        running, some = operator.build(store, Layout("ts", ("key",))), stretches[start : start + at_once]
+        for push, stretch in zip(running.push_stretches(some), some, strict=True):
+            assert push.clocks == operator.clocks_after(stretch.clocks)
+            for row in [] if push.rows is None else push.rows.to_pylist():
+                assert row["window_start"] <= push.clocks.read_us
+                found[row["window_start"], row["key"], row["count"], row["sum_value"]] += 1
     assert store.rows == 0
     return found
 
 
+def batch_of(rows: list[Row]) -> pa.RecordBatch:
+    columns = [pa.array([row[place] for row in rows], SCHEMA.field(place).type) for place in range(3)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
 @settings(max_examples=200, deadline=None)
-@given(pushes=PUSHES, shape=st.sampled_from(SHAPES))
+@given(pushes=PUSHES, shape=st.sampled_from(SHAPES), at_once=st.sampled_from([1, 3, 20]))
 def test_rows_count_in_their_open_windows_and_windows_come_once(
-    pushes: list[Push], shape: tuple[int, int, int]
+    pushes: list[Push], shape: tuple[int, int, int], at_once: int
 ) -> None:
     size, advance, offset = shape
     operator = WindowAggregation(Window(f"{size} us", f"{advance} us", f"{offset} us"), (Count(), Sum("value")))
     taken, reads = taken_rows(operator, pushes)
-    found = windows_given(operator, [[], *taken, []], [*reads, FOREVER_US])
+    found = windows_given(operator, [[], *taken, []], [*reads, FOREVER_US], at_once)
     events = [Event(number, *row) for number, rows in enumerate(taken) for row in rows]
 
     def read_before(_: int, push: int | None) -> int:

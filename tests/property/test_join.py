@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from latecomer.chunks import ChunkStore
 from latecomer.events import FOREVER_US, NEVER_US, TICK, Int64s, Layout
 from latecomer.windows import Clocks, Join
+from latecomer.windows.operators import Stretch
 from tests.naive_join import NaiveJoin, Pair, Row
 
 LAYOUT = Layout("ts", ("key",), "source")
@@ -112,6 +113,19 @@ def answer(question: Question, pushes: list[Pushed], *, restored: bool = False) 
     return found
 
 
+def at_once(question: Question, pushes: list[Pushed], first: int) -> Answer:
+    """What the join gives where it takes the first pushes in at once, and then the others."""
+    store, found = ChunkStore(), Answer()
+    running = question.join.build(store, LAYOUT)
+    stretches = [Stretch(batch_of(rows) if rows else None, Clocks(*clocks)) for rows, *clocks in pushes]
+    for push in chain(running.push_stretches(stretches[:first]), running.push_stretches(stretches[first:])):
+        found.pairs.append([] if push.rows is None else [tuple(row.values()) for row in push.rows.to_pylist()])
+        unused = [] if push.quarantined is None else push.quarantined.to_pylist()
+        found.quarantined.append([(row["number"], row["reason"]) for row in unused])
+    found.counters = running.counters()
+    return found
+
+
 def together(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other[name] for name in other}
 
@@ -172,6 +186,24 @@ def test_a_join_is_its_slow_twin(predicate: str, keep: int | None, pushes: list[
 def test_a_join_that_is_restored_goes_on_alike(keep: int | None, pushes: list[Pushed], predicate: str) -> None:
     question = Question(10, keep, *PREDICATES[predicate])
     assert answer(question, pushes, restored=True) == answer(question, pushes)
+
+
+@pytest.mark.parametrize("keep", [None, 10, 25, 1_000])
+@settings(max_examples=40, deadline=None)
+@given(
+    pushes=readings(),
+    first=st.integers(0, 3),
+    piece=st.sampled_from([1, 3, 1 << 17]),
+    predicate=st.sampled_from(sorted(PREDICATES)),
+)
+def test_pushes_that_are_taken_in_at_once_give_the_same(
+    keep: int | None, pushes: list[Pushed], first: int, piece: int, predicate: str
+) -> None:
+    question = Question(10, keep, *PREDICATES[predicate])
+    slow = slow_answer(question, pushes)
+    with patch("latecomer.windows.join_candidates.MOST_PAIRS", piece):
+        fast = at_once(question, pushes, first)
+    assert (fast.pairs, fast.quarantined, fast.counters) == (slow.pairs, slow.quarantined, slow.counters)
 
 
 @pytest.mark.parametrize("keep", [None, 25])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,9 @@ def test_a_third_source_joins_at_a_second_stage_with_a_slack_of_its_own(spark: S
 
 @dataclass(frozen=True)
 class Wavering:
-    """A policy that chooses another slack after every micro-batch."""
+    """A policy that chooses another slack after every micro-batch; it has a lock, so it cannot leave the driver."""
+
+    lock: Any = field(default_factory=Lock)
 
     def begin(self, goal: Goal) -> Controller:
         return _Wavering()
@@ -207,6 +210,11 @@ def test_what_slack_cannot_work_on_is_refused_in_one_sentence(spark: SparkSessio
         "tuner must come with a deadline": lambda: events.slack("1 s", tuner=lc.SlackTuner()),
         "slack must be below the deadline": lambda: events.slack("7 s", deadline="6 s"),
         "alpha must lie between 0 and 1": lambda: lc.SlackTuner(alpha=1.0),
+        "join must name two sources of the stream, and how far apart rows may be (within=); got 'a DataFrame'; e.g.": (
+            lambda: events.join(df, "key")  # type: ignore[call-arg, arg-type]
+        ),
+        "got 'on=, how='; e.g. .join('bus', 'scats', within='5 s')": lambda: events.join(on="key", how="left"),  # type: ignore[call-arg]
+        "got 'no within='": lambda: events.join("a", "b"),  # type: ignore[call-arg]
         "join must name declared sources": lambda: events.join("a", "x", within="1 s"),
         "keep of join must be at least within": lambda: events.join("a", "b", within="1 s", keep="1 ms"),
         "be asked with aggregates": lambda: events.tumbling("1 s").slack("1 s"),
@@ -216,3 +224,18 @@ def test_what_slack_cannot_work_on_is_refused_in_one_sentence(spark: SparkSessio
         with pytest.raises(lc.InputError) as refused:
             ask()
         assert text in str(refused.value)
+
+
+def test_a_checkpoint_goes_on_with_another_deadline_and_follows_it(spark: SparkSession, tmp_path: Path) -> None:
+    write_in_parts(EVENTS, tmp_path / "in", 1)
+    df = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+
+    def start(deadline: str, **named: Any) -> None:
+        events = lc.disordered(df, sources=SOURCES, shards=2, **NAMED, **named)
+        result = events.slack(deadline=deadline, tuner=Wavering())
+        result.start(sinks=NOWHERE, checkpoint=tmp_path / "checkpoint", available_now=True).awaitTermination()
+
+    start("10 s")
+    start("5 s")
+    with pytest.raises(lc.StateError, match=r"\(idle_after_us: follows the deadline\); got '7000000'"):
+        start("5 s", idle_after="7 s")

@@ -18,10 +18,12 @@ from latecomer.gives import Gives
 from latecomer.outputs import Lane
 from latecomer.progress import Measure
 from latecomer.reorder import Reorder
+from latecomer.slack import Slack
 from latecomer.spark.declare import Further, Stage
 from latecomer.spark.further import check_all_taken, check_sources, further_stage
 from latecomer.spark.pack import END
 from latecomer.spark.schema import spark_schema
+from latecomer.windows import Join
 from tests.spark.gate import Gate, Said, two_gates
 from tests.spark.simulated import SimulatedQuery, counts, lane_rows
 
@@ -222,3 +224,16 @@ def test_a_last_stage_takes_all_sources() -> None:
     check_all_taken(first_stage(Gate("ab")))
     with pytest.raises(InputError, match="stage gate must take all sources where it is the last; got 'c'; add a stage"):
         check_all_taken(first_stage(Gate("ab", ("c",))))
+
+
+def test_a_gate_does_not_wait_for_sources_that_it_passes_on() -> None:
+    """Without slack rows come when every source has passed them: pairs of a and b when both have, c beside them."""
+    first = Slack(None, Join("a", "b", "5 us", keep="50 us"), ("a", "b", "c"), named="ab")
+    second = Slack(None, None, ("ab", "c"))
+    query = SimulatedQuery(
+        stages(first, second, ("key",)), 2, measure=Measure(per_source=True, declared=("a", "b", "c"))
+    )
+    said = [Said(1, "a", 10, 0), Said(1, "b", 12, 3), Said(2, "a", 40, 6), Said(2, "b", 40, 9), Said(3, "c", 30, 12)]
+    packed = query.run(rows_of(said).drop_columns([END]), 2, np.random.default_rng(0))
+    found = [(row["ts"], row["a_id"], row["b_id"], row["slack_ready"]) for row in lane_rows(packed, Lane.RESULTS)]
+    assert sorted(found, key=str) == [(12, 0, 3, False), (30, None, None, False)]

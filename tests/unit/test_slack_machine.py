@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -181,4 +182,23 @@ def test_what_a_tuner_sees_becomes_a_history(tmp_path: Path) -> None:
 def test_a_deadline_is_for_the_last_stage_and_its_slack_is_not_stored() -> None:
     assert Slack(deadline="6 s").describe() == Slack(deadline="8 s").describe()
     assert Slack(deadline="6 s").steers
+    assert Slack(deadline="6 s", tuner=Recorded()).at_work == Slack(deadline="6 s")
     assert not Slack("6 s").steers
+
+
+def test_no_slack_cannot_be_set_where_sources_are_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "latecomer").mkdir()
+    for merge in (True, False):
+        stages = {"slack": {"number": 0, **Slack("1 s", merge=merge).describe()}}
+        (tmp_path / "latecomer" / "000000-abc.json").write_text(json.dumps({"number": 0, "stages": stages}))
+        control = lc.control(tmp_path)
+        if merge:
+            control.set(slack=None)
+            continue
+        with pytest.raises(InputError, match=r"slack must be given where sources are not waited for \(merge=False\)"):
+            control.set(slack=None)
+        control.set(slack="2 s")
+        assert control.values() == {"slack.slack_us": 2_000_000}
+    with pytest.raises(InputError, match="slack must be given where sources are not waited for"):
+        Slack(merge=False)
+    Slack(merge=False, deadline="6 s")

@@ -61,3 +61,20 @@ def test_a_micro_batch_in_which_nothing_arrived_says_nothing_of_the_speed() -> N
     quiet = {**counted(12, 4.0), "arrived_tick": NEVER_US}
     seen = observed((11, counted(10, 4.0)), (13, counted(12, 4.0)), (14, quiet), (15, counted(13, 4.0)))
     assert [each.speed for each in seen] == [1.0, 4.0, 4.0, 4.0]
+
+
+def test_a_slack_that_is_lowered_makes_no_row_wait_twice() -> None:
+    """Both gates let go at once what has waited 4 s; rows of the first stage have not waited at the second."""
+    policy = Remembering()
+    stages = (SteeredStage("slack"), SteeredStage("slack_2", "slack"))
+    steering = SlackSteering(policy, stages, 6 * SECOND_US, TICK_US)
+    for second, behind_s in ((10, 4), (11, 0)):
+        own = {**counted(second, lag_us=4 * SECOND_US), "longest_wait": 40}
+        steering.decide(
+            {"slack": {**own, "passed_us": own["mark_us"] - behind_s * SECOND_US}, "slack_2": own},
+            (second + 1) * SECOND_US,
+        )
+    lowered = {seen.edge: seen for seen in policy.seen[-3:]}
+    assert lowered["slack_2", "slack"].behind_us == 0
+    assert lowered["slack_2", "slack"].latency_us == lowered["slack_2", "slack"].overhead_us
+    assert lowered["slack_2", "sources"].latency_us == 4 * SECOND_US + lowered["slack_2", "sources"].overhead_us

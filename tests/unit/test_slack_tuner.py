@@ -79,6 +79,16 @@ def test_a_lag_below_the_deadline_lets_the_slack_be_as_large_as_it_may() -> None
     assert follow(SlackTuner().begin(GOAL), 20, lag_us=SECOND)[-1] == 6 * SECOND
 
 
+def test_sources_that_are_one_edge_lag_all_the_same() -> None:
+    goal = Goal(LatencyGraph((GraphEdge("gate", "sources"),)), 6 * SECOND)
+    for lag_s, least_s, most_s in ((1, 6.0, 6.0), (9, 1.5, 2.4)):
+        controller, slack_us = SlackTuner().begin(goal), 3 * SECOND
+        for interval in range(20):
+            (_, seen) = observed(interval, slack_us, lag_s * SECOND, 3 * SECOND)
+            slack_us = controller.decide([seen._replace(input="sources", behind_us=0)]).get("gate", slack_us)
+        assert least_s * SECOND <= slack_us <= most_s * SECOND
+
+
 def test_the_tuner_is_ahead_of_a_rush_that_it_has_learnt() -> None:
     slack_us = follow(SlackTuner(HISTORY).begin(GOAL), 60)
     assert min(slack_us[5:25]) > 4 * SECOND  # the lag: no row is slack-ready

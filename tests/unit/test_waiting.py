@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from latecomer.errors import LatecomerWarning
 from latecomer.gives import Tally
 from latecomer.headers import HeaderBuilder
 from latecomer.progress import Measure, Progress
 from latecomer.spark.counters import Counters
 from latecomer.spark.source_counters import sources_in
+from latecomer.spark.unseen_watch import PATIENCE, UnseenWatch
 from latecomer.spark.waiting import WAITING, Waiting, WaitsFor, waiting_after, waiting_at, waiting_in
 
 Rows = list[tuple[int, str | None, int]]  # tick, source, time
@@ -84,3 +87,33 @@ def test_each_stage_says_what_it_waits_for_and_the_query_what_its_first_does(nam
     counters = Counters({"one": {WAITING: Tally.TEXT}, "two": {WAITING: Tally.TEXT}})
     assert wanted in counters._aggregate(name, counters.tallies[name])
     assert waiting_in({"two.source_waiting": Waiting(None, ("z",)).counters()[WAITING]}, "two") == (None, ("z",))
+
+
+def test_a_declared_source_that_never_comes_is_warned_of_once() -> None:
+    unseen = after(BEGIN, measure=measure(declared=("a", "buss"))).counters()
+    known = after(BEGIN, [(9, "a", 2_000)], measure=measure(declared=("a", "b"))).counters()
+    watch = UnseenWatch([None])
+    assert watch.counters == ("seen", WAITING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2 * PATIENCE):
+            watch.look({"seen": 2, **known})
+            watch.look({"seen": 0, **unseen})
+        for _ in range(PATIENCE - 1):
+            watch.look({"seen": 2, **unseen})
+    with pytest.warns(LatecomerWarning, match=r"^source 'buss' is declared and in 10 micro-batches never came, so the"):
+        watch.look({"seen": 2, **unseen})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watch.look({"seen": 2, **unseen})
+
+
+def test_a_stage_of_several_is_looked_at_by_its_name() -> None:
+    watch = UnseenWatch(["first", "second"])
+    assert watch.counters == ("seen", f"first.{WAITING}", f"second.{WAITING}")
+    unseen = after(BEGIN, measure=measure(declared=("a", "x", "y"))).counters()
+    counted = {"seen": 2, f"first.{WAITING}": "", f"second.{WAITING}": unseen[WAITING]}
+    for _ in range(PATIENCE - 1):
+        watch.look(counted)
+    with pytest.warns(LatecomerWarning, match=r"^sources 'x', 'y' are declared and .* so the others wait for them"):
+        watch.look(counted)

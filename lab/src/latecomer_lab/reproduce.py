@@ -37,7 +37,7 @@ REPRODUCTIONS = (
     Reproduction(
         "slack",
         "Slack-ScaleGate",
-        "Figures 1 to 4 and 11 to 13, Table 1: the tuner and four policies",
+        "Figures 1 to 4 and 8 to 13, Table 1: the tuner and four policies",
         reproduce_slack,
         3,
     ),

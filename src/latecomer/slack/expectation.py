@@ -6,8 +6,10 @@ is expected of the following intervals, half as much each time.
 
 Invariants
 1. Without models the wait is expected, and the tick and the largest overhead just seen on top, give or take as much as
-   overheads vary, and a tenth at least.
+   overheads vary, and an eighth at least.
 2. An interval in which no row was read says nothing of the overhead: the one before still counts.
+3. Whatever models say, no less than the overhead just seen is expected above the wait: they know when slow
+   times begin, but whether one is over is seen only then.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from latecomer.slack.observation import Observation
 HORIZON = 2  # intervals: rows that come in the next one may wait into the one after it
 _AROUND = (-2, 0, 2)  # intervals by which a pattern may come sooner or later than it was learnt
 _ASKED = 11
-_UNSURE = 0.1
+_UNSURE = 0.12
 _FADES = 0.5
 _RECENT = 10  # intervals
 
@@ -96,7 +98,8 @@ class EdgeExpectation:
         """How far the latency may lie above some waits, a row for each shift of the clock."""
         asked = Asked(*map(np.concatenate, zip(*(self._ask(waits_us, by) for by in _AROUND), strict=True)))
         found = self._estimate(asked)
-        above: Floats = found.mean + self._z * found.sd - asked.wait
+        seen = self.last.overhead_us / SECOND
+        above: Floats = np.maximum(found.mean + self._z * found.sd - asked.wait, seen)
         return above.reshape(len(_AROUND), len(waits_us))
 
     def _ask(self, waits_us: Floats, shifted: int = 0) -> Asked:

@@ -5,7 +5,8 @@ each input will be behind: a source as far as its lag will have grown, a stage a
 stage that waits longer lets the next one lag more, and is not raised beyond what that can bear.
 
 Invariants
-1. The lag of a stage is how far the input that is most behind is behind the mark.
+1. The lag of a stage is how far the input that is most behind is behind the mark. Where that is no edge of its own (all
+   sources of a stage may be one), it is the lag that was seen, and what it grows.
 2. A row waits until the input that is most behind has come as far, or until the slack lets it pass, whichever is first.
    So rows of the input that is most behind do not wait.
 3. Everything is in microseconds of wall time.
@@ -13,7 +14,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ class Landscape:
         for stage in self.graph.stages:
             edges = {each.edge: self.outlooks[each.edge] for each in self.graph.edges_of(stage)}
             behind_us = {edge: _behind_us(edge, each, later_us) for edge, each in edges.items()}
-            lag_us, allowed_us = max(behind_us.values()), waits_us[stage]
+            lag_us, allowed_us = max(_hidden_lag_us(edges.values()), *behind_us.values()), waits_us[stage]
             for edge, each in edges.items():
                 until_ready_us = lag_us - behind_us[edge]
                 found.wait_us[edge] = max(0.0, min(until_ready_us, allowed_us - behind_us[edge]))
@@ -102,6 +103,14 @@ def _behind_us(edge: Edge, outlook: Outlook, later_us: Mapping[str, float]) -> f
     if edge[1] in later_us:
         return max(0.0, outlook.behind_us + later_us[edge[1]])
     return outlook.behind_us + (max(0.0, outlook.change_us) if outlook.behind_us >= outlook.lag_us else 0.0)
+
+
+def _hidden_lag_us(outlooks: Collection[Outlook]) -> float:
+    """How far a source will be behind that is no edge of its own; 0 where the lag is that of an edge."""
+    lag_us = max(each.lag_us for each in outlooks)
+    if max(each.behind_us for each in outlooks) >= lag_us:
+        return 0.0
+    return lag_us + max(0.0, *(each.change_us for each in outlooks))
 
 
 def _part(exceeds_us: float, change_us: float) -> float:

@@ -6,7 +6,7 @@ passed before them; inside one, rows are in order. So results depend on ticks al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,13 @@ from latecomer.events import (
     EventBatch,
     Int64s,
     Layout,
+    concat_rows,
     int64_view,
     users_columns,
 )
 from latecomer.outputs import FINAL, Lane, Output
 from latecomer.slack.frontier import Frontier
-from latecomer.windows.operators import Clocks, Operator, OrderedRows
+from latecomer.windows.operators import Clocks, Operator, OrderedRows, Stretch
 
 
 def read_columns(columns: pa.Schema, layout: Layout, operator: Operator) -> pa.Schema:
@@ -58,33 +59,36 @@ class Reading:
         """Read rows in the order in which they were released, each with the tick of that."""
         ticks, starts = frontier.timeline.tick, [] if rows is None else _stretches(rows, frontier)
         ends = [*starts, 0 if rows is None else len(rows)]
+        stretches, began = [], []
         for number, (start, stop) in enumerate(zip([0, *starts], ends, strict=True)):
-            stretch = None if rows is None or start == stop else rows.slice(start, stop)
-            began = int(ticks[0] if rows is None or number == 0 else rows.tick[start])
             until = int(ticks[-1] if rows is None or number + 1 == len(ends) else rows.tick[stop] - 1)
-            yield from self._given(self._pushed(stretch, frontier.clocks(until)), frontier, began)
+            taken = None if rows is None or start == stop else self._taken(rows.slice(start, stop))
+            stretches.append(Stretch(taken, frontier.clocks(until)))
+            began.append(int(ticks[0] if rows is None or number == 0 else rows.tick[start]))
+        yield from self._given(list(self._running.push_stretches(stretches)), began, frontier)
 
     def finish(self, rows: EventBatch | None) -> Iterator[Output]:
         """The stream is over: nothing is missing any more."""
-        given = self._pushed(rows, Clocks(FOREVER_US, FOREVER_US))
+        taken = None if rows is None else self._taken(rows)
+        given = self._running.push(taken, Clocks(FOREVER_US, FOREVER_US))
         if given.rows is not None and given.rows.num_rows:
             yield Output(Lane.RESULTS, given.rows.append_column(FINAL, pa.repeat(pa.scalar(True), given.rows.num_rows)))
-        yield from _quarantined(given)
+        yield from _quarantined([given])
 
-    def _pushed(self, rows: EventBatch | None, clocks: Clocks) -> OrderedRows:
-        if rows is None:
-            return self._running.push(None, clocks)
-        names = read_columns(rows.rows.schema, self._layout, self._operator).names
-        given = self._running.push(rows.rows.select(names), clocks)
-        return given if given.quarantined is None else given._replace(quarantined=users_columns(given.quarantined))
+    def _taken(self, rows: EventBatch) -> pa.RecordBatch:
+        """The columns of rows that the operator reads."""
+        return rows.rows.select(read_columns(rows.rows.schema, self._layout, self._operator).names)
 
-    def _given(self, given: OrderedRows, frontier: Frontier, began: int) -> Iterator[Output]:
+    def _given(self, given: list[OrderedRows], began: list[int], frontier: Frontier) -> Iterator[Output]:
         """Results with the tick after which each was given, and whether it was certain then."""
-        if given.rows is not None and given.rows.num_rows:
-            times_us = int64_view(given.rows.column(self._time))
-            tick = np.maximum(self._reached(times_us, frontier), began)
+        full = [(each.rows, tick) for each, tick in zip(given, began, strict=True) if each.rows and each.rows.num_rows]
+        if full:
+            rows = concat_rows([rows for rows, _ in full])
+            times_us = int64_view(rows.column(self._time))
+            least = np.repeat([tick for _, tick in full], [rows.num_rows for rows, _ in full])
+            tick = np.maximum(self._reached(times_us, frontier), least)
             certain_us = frontier.after(tick, self._operator.passed(frontier.certain_us))
-            rows = given.rows.append_column(FINAL, pa.array(times_us <= certain_us))
+            rows = rows.append_column(FINAL, pa.array(times_us <= certain_us))
             yield Output(Lane.RESULTS, rows.append_column(TICK_FIELD, pa.array(tick)))
         yield from _quarantined(given)
 
@@ -101,6 +105,8 @@ def _stretches(rows: EventBatch, frontier: Frontier) -> list[int]:
     return starts
 
 
-def _quarantined(given: OrderedRows) -> Iterator[Output]:
-    if given.quarantined is not None and given.quarantined.num_rows:
-        yield Output(Lane.QUARANTINE, given.quarantined)
+def _quarantined(given: Sequence[OrderedRows]) -> Iterator[Output]:
+    """The rows that could not be used, as the user knows them."""
+    for each in given:
+        if each.quarantined is not None and each.quarantined.num_rows:
+            yield Output(Lane.QUARANTINE, users_columns(each.quarantined))

@@ -20,7 +20,7 @@ Paper: Maximizing Determinism in Stream Processing Under Latency Constraints.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,6 +87,12 @@ def read_slack(value: Duration | None) -> int:
     return FOREVER_US if value is None else duration_us(value, "slack", zero=True)
 
 
+def check_slack(stored: Mapping[str, Any], slack_us: int | str) -> None:
+    """Refuse to wait for every source where sources are not waited for: no row would ever be read."""
+    if slack_us == FOREVER_US and not stored["merge"]:
+        raise InputError(must("slack", "be given where sources are not waited for (merge=False)", None, "e.g. '5 s'"))
+
+
 @dataclass(frozen=True)
 class Slack(Settings):
     """Read rows in order; wait for sources that lag, but let no row be overtaken by more than `slack`.
@@ -110,14 +116,19 @@ class Slack(Settings):
     verb: ClassVar[Verb | None] = Verb("slack(...)", "wait for sources that lag, as long as slack allows", orders=True)
     per_source: ClassVar[bool] = True
     controls: ClassVar[Mapping[str, Control]] = {
-        "slack": Control(SLACK, read_slack, "how far rows may be overtaken: more from now on, less at once", _TRIED)
+        "slack": Control(
+            SLACK,
+            read_slack,
+            "how far rows may be overtaken: more from now on, less at once",
+            _TRIED,
+            check=check_slack,
+        )
     }
 
     def __post_init__(self) -> None:
         read_slack(self.slack)
         check_max_held(self.max_held)
-        if self.slack is None and self.deadline is None and not self.merge:
-            raise InputError(must("slack", "be given where sources are not waited for", None, "e.g. slack='5 s'"))
+        check_slack({"merge": self.merge}, self.slack_us)
         if self.tuner is not None and self.deadline is None:
             raise InputError(must("tuner", "come with a deadline", None, "e.g. slack(deadline='6 s', tuner=...)"))
         if self.deadline is not None and self.slack_us >= duration_us(self.deadline, "deadline"):
@@ -151,6 +162,10 @@ class Slack(Settings):
         return self.deadline is not None
 
     @property
+    def at_work(self) -> Settings:
+        return self if self.tuner is None else replace(self, tuner=None)
+
+    @property
     def results_as(self) -> str | None:
         return self.named
 
@@ -163,8 +178,9 @@ class Slack(Settings):
         return _Slack(self, store, layout)
 
     def frontier(self, timeline: Timeline, slack_us: Int64s, before: Clocks) -> Frontier:
-        """How far rows are read after each tick, with the slack in force."""
-        return Frontier.of(timeline, slack_us, self.sources if self.merge else None, before)
+        """How far rows are read after each tick, with the slack in force; what is passed on is not waited for."""
+        awaited = [name for name in self.sources if name not in self.passes_on]
+        return Frontier.of(timeline, slack_us, awaited if self.merge else None, before)
 
     def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
         if layout.source is None:

@@ -6,7 +6,9 @@ the stage before it. All stages run in one micro-batch, so what is not waiting a
 Invariants
 1. Latency is wall time: from the arrival of the oldest row that was read to the moment when all was written.
 2. A micro-batch in which no row was read changes nothing; so a decision, which makes a micro-batch, makes no other.
-3. The speed of event time is that beside arrivals, in which rows wait. How long micro-batches take has no part in it: a
+3. Rows of the stage before wait less than others by as much as they are behind. Where that has just become less, since
+   a slack was lowered, rows that are read now have waited while it was more.
+4. The speed of event time is that beside arrivals, in which rows wait. How long micro-batches take has no part in it: a
    short one after a long one reads much in little time.
 """
 
@@ -46,6 +48,13 @@ class SteeredStage(NamedTuple):
         return (sources,) if self.before is None else (GraphEdge(self.name, self.before), sources)
 
 
+class _Behind(NamedTuple):
+    """How far an input is behind the mark, and was while the rows waited that are read now."""
+
+    now_us: int
+    waited_us: int
+
+
 class SlackSteering(Steering):
     """Sees the counters of all stages that have a slack, and changes it."""
 
@@ -55,6 +64,7 @@ class SlackSteering(Steering):
         self._controller: Controller = policy.begin(Goal(graph, deadline_us, tick_us))
         self._meters = {stage.name: MotionMeter() for stage in stages}
         self._arrived: dict[str, int] = {}
+        self._behind_us: dict[str, int] = {}
         self._written_us: int | None = None
         self._intervals = 0
         self._overheads_us: deque[int] = deque(maxlen=_WARM_UP)
@@ -91,9 +101,6 @@ class SlackSteering(Steering):
         own, is_last = seen[stage.name], stage is self._stages[-1]
         lag_us = max(0, own[_MARK] - own[MERGE]) if NEVER_US < own[MERGE] < FOREVER_US else 0
         motion = self._meters[stage.name].follow(own[_MARK], lag_us, self._arriving_us(stage.name, own[ARRIVED]))
-        behind_us = {SOURCES: 0}
-        if stage.before is not None:
-            behind_us[stage.before] = min(max(0, own[_MARK] - seen[stage.before][PASSED]), lag_us)
         return [
             Observation(
                 stage=stage.name,
@@ -103,18 +110,27 @@ class SlackSteering(Steering):
                 clock_us=own[RELEASED_TO],
                 slack_us=own[SLACK],
                 lag_us=lag_us,
-                behind_us=behind,
+                behind_us=behind.now_us,
                 lag_slope=motion.lag_slope,
                 speed=motion.speed,
                 rows=own[RELEASED],
                 slack_ready=own[SLACK_READY],
-                latency_us=max(0, own[LONGEST_WAIT] * self._tick_us - round(behind / motion.speed))
+                latency_us=max(0, own[LONGEST_WAIT] * self._tick_us - round(behind.waited_us / motion.speed))
                 + (overhead_us if is_last else 0),
                 overhead_us=overhead_us if is_last else 0,
                 window_us=stage.window_us,
             )
-            for name, behind in behind_us.items()
+            for name, behind in self._behind(stage, seen, lag_us).items()
         ]
+
+    def _behind(self, stage: SteeredStage, seen: Seen, lag_us: int) -> dict[str, _Behind]:
+        """How far each input of a stage is behind; sources are not, since the one that is furthest ahead counts."""
+        found = {SOURCES: _Behind(0, 0)}
+        if stage.before is not None:
+            now_us = min(max(0, seen[stage.name][_MARK] - seen[stage.before][PASSED]), lag_us)
+            found[stage.before] = _Behind(now_us, max(now_us, self._behind_us.get(stage.name, 0)))
+            self._behind_us[stage.name] = now_us
+        return found
 
     def _arriving_us(self, stage: str, tick: int) -> int:
         """For how long, in time of arrival, rows came since the micro-batch before."""

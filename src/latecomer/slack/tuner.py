@@ -50,7 +50,7 @@ class SlackTuner:
 
     history: str | Path | History | None = None
     model: str | Regressor = "gaussian"
-    z: float = 3.0
+    z: float = 2.5
     alpha: float = 0.02
     step: Duration | None = None
     refit: int | None = None
@@ -63,7 +63,7 @@ class SlackTuner:
         if not 0.0 < self.alpha < 1.0:
             raise InputError(must("alpha", "lie between 0 and 1, both excluded", self.alpha, "e.g. 0.02"))
         if not 0.0 <= self.z <= 10.0:
-            raise InputError(must("z", "lie between 0 and 10", self.z, "e.g. 3"))
+            raise InputError(must("z", "lie between 0 and 10", self.z, "e.g. 2.5"))
         if self.features not in ("all", "paper"):
             raise InputError(must("features", "be 'all' or 'paper'", self.features, "leave it out"))
         if self.refit is not None and self.refit < LEAST_SAMPLES:

@@ -9,16 +9,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, Observation
 
 from latecomer.errors import LatecomerWarning, StateError
 from latecomer.gives import RESULTS
 from latecomer.spark.counters import Counters
-from latecomer.spark.jump_watch import JUMP_COUNTERS, JumpWatch
 from latecomer.spark.lane_files import FileLane, take_over
 from latecomer.spark.lanes import Lanes, lane_of, rows_in
 from latecomer.spark.packed import LANES
@@ -30,23 +30,33 @@ from latecomer.spark.stored import last_batch
 LaneWriter = Callable[[DataFrame, int], object]
 
 
+class Watch(Protocol):
+    """What looks at the counters of every micro-batch, and warns where something seems to be wrong."""
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """What it looks at."""
+
+    def look(self, counters: Mapping[str, Any]) -> None:
+        """Take in the counters of a micro-batch."""
+
+
 @dataclass
 class BatchWriter:
     """The function that `foreachBatch` runs; `write` gives the counters named.
 
     The first action must read every packed row, or Spark's state store refuses the batch: our own sinks do, a
     user's callable may not. An empty lane is written in a run's first batch only. checkpoint: its whole path, None in a
-    batch. spool: where packed rows go on a platform that keeps none. steered: what looks at counters and changes
+    batch. steered: what looks at counters and changes
     settings. check: what is looked at before a run begins.
     """
 
     lanes: Lanes
     targets: dict[str, LaneWriter]
     counters: Counters
-    watch: JumpWatch
+    watches: tuple[Watch, ...]
     names: tuple[str, ...] = ()
     checkpoint: str | None = None
-    spool: str | None = None
     steered: Steered | None = None
     check: Callable[[DataFrame, int], None] | None = None
     _said: list[str] = field(default_factory=list)
@@ -55,6 +65,11 @@ class BatchWriter:
     def __call__(self, packed: DataFrame, batch: int) -> None:
         """Spark's call."""
         self.write(packed, batch)
+
+    @property
+    def spool(self) -> str | None:
+        """Where the packed rows of a stream go on a platform that keeps none."""
+        return None if self.checkpoint is None else f"{self.checkpoint}/latecomer-packed"
 
     def write(self, packed: DataFrame, batch: int) -> dict[str, int]:
         """Write all lanes of a batch and let them be read."""
@@ -82,8 +97,9 @@ class BatchWriter:
         self.targets = {**self.targets, **take_over(spark, files, planned)}
 
     def _write_lanes(self, packed: DataFrame, batch: int) -> tuple[dict[str, int], list[str]]:
+        watched = [name for watch in self.watches for name in watch.counters]
         steering = () if self.steered is None else self.steered.names
-        asked = tuple(dict.fromkeys([*self.names, *JUMP_COUNTERS, *steering]))
+        asked = tuple(dict.fromkeys([*self.names, *watched, *steering]))
         counted = [*self.counters.columns(asked), *map(rows_in, LANES)]
         counts = self._write_results(packed, batch, counted)
         rows, written = {lane: counts.pop(f"rows in {lane}") for lane in LANES}, [RESULTS]
@@ -91,7 +107,8 @@ class BatchWriter:
             if name != RESULTS and name in self.targets and (rows[lane_of(name)] or not self._begun):
                 self.targets[name](self.lanes.rows(packed, name), batch)
                 written.append(name)
-        self.watch.look(counts)
+        for watch in self.watches:
+            watch.look(counts)
         return counts, written
 
     def _write_results(self, packed: DataFrame, batch: int, counted: list[Column]) -> dict[str, int]:

@@ -46,7 +46,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Timing:
-    """How time is measured."""
+    """How time is measured; `implied`: what no user has named, but follows from a deadline, and changes with it."""
 
     tick_us: int
     heartbeat_us: int | None
@@ -56,6 +56,7 @@ class Timing:
     latest_us: int
     from_1970: bool  # the user has not said since when times are sane
     merged: bool = False
+    implied: frozenset[str] = frozenset()
 
     @property
     def idle_ticks(self) -> int | None:

@@ -77,9 +77,11 @@ def _declared_with_deadline(declared: Declared, settings: Slack) -> Declared:
     if deadline_us <= 2 * timing.tick_us:
         advice = f"the smallest possible is above {2 * timing.tick_us / 1e6:g} s and a micro-batch; make ticks shorter"
         raise InputError(must("deadline", "be longer than two ticks", settings.deadline, advice))
+    implied = frozenset(name for name in ("idle_after_us", "heartbeat_us") if getattr(timing, name) is None)
     idle_us = timing.idle_after_us or max(deadline_us // 2, timing.tick_us)
     beat_us = timing.heartbeat_us or max(deadline_us // 4, _SHORTEST_HEARTBEAT_US)
-    return replace(declared, timing=replace(timing, idle_after_us=idle_us, heartbeat_us=beat_us))
+    timing = replace(timing, idle_after_us=idle_us, heartbeat_us=beat_us, implied=implied)
+    return replace(declared, timing=timing)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,11 @@ class JumpWatch:
     def __init__(self, *, guarded: bool) -> None:
         self._said, self._jump_us, self._behind, self._beyond = guarded, 0, 0, 0
 
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """What it looks at."""
+        return JUMP_COUNTERS
+
     def look(self, counters: Mapping[str, int]) -> None:
         """Take in the counters of a micro-batch."""
         if self._said:

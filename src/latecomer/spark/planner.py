@@ -17,7 +17,7 @@ from latecomer.progress import Measure
 from latecomer.spark.compat import arrow_schema, prepare_batch
 from latecomer.spark.control import control_stream
 from latecomer.spark.counters import Counters
-from latecomer.spark.declare import LATEST, MERGED, Declared, Further, Stage, quoted
+from latecomer.spark.declare import LATEST, MERGED, Declared, Further, Stage, Timing, quoted
 from latecomer.spark.explain import Story
 from latecomer.spark.frames import FRAME_SCHEMA
 from latecomer.spark.further import (
@@ -41,6 +41,8 @@ from latecomer.spark.stored import INPUT, SHARDS, Stored, fingerprint
 from latecomer.spark.units import Units
 from latecomer.spark.windows_after import WindowsAfter, windows_after
 from latecomer.windows import WINDOW_COLUMNS, Window
+
+FOLLOWS = "follows the deadline"  # as it is stored
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
         last = number + 1 == len(stages)
         plans.append(
             HoldPlan(
-                stage.settings,
+                stage.settings.at_work,
                 stage.layout,
                 f"{fingerprint}/{number}",
                 counters,
@@ -321,8 +323,7 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
         "progress": MERGED if timing.merged else LATEST,
         **({"sources": sorted(declared.lacking)} if declared.lacking else {}),
         "tick_us": timing.tick_us,
-        "heartbeat_us": timing.heartbeat_us,
-        "idle_after_us": timing.idle_after_us,
+        **_silence(timing),
         INPUT: {
             "steps": list(declared.exact),
             "max_ahead_us": timing.max_ahead_us,
@@ -339,6 +340,12 @@ def _stored(declared: Declared, stages: tuple[Stage, ...], shards: int) -> Store
             for number, stage in enumerate(stages)
         },
     }
+
+
+def _silence(timing: Timing) -> dict[str, int | str | None]:
+    """How silence is measured: values that a user has named stay, those that follow from a deadline change with it."""
+    named = {"idle_after_us": timing.idle_after_us, "heartbeat_us": timing.heartbeat_us}
+    return {name: FOLLOWS if name in timing.implied else value for name, value in named.items()}
 
 
 def _as_sources(stage: Stage) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
 from latecomer.spark.gated import Gated, JoinQuery, join_query
 from latecomer.spark.planner import Query, plan_query
-from latecomer.spark.refusals import question_refusal, stage_refusal
+from latecomer.spark.refusals import question_refusal, refusing_sparks_join, stage_refusal
 from latecomer.spark.result import Result
 from latecomer.spark.scanning import ScanQuery, group_query, scan_query
 from latecomer.spark.schema import check_key, spark_schema
@@ -182,6 +182,7 @@ class Strategies(InOrder, Gated):
             raise InputError(must("windows before slack", "be asked with aggregates", "events", advice))
         return self._declared, None
 
+    @refusing_sparks_join
     def join(
         self,
         left: str,

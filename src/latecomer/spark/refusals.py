@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 from pyspark.sql import DataFrame
 
 from latecomer.contract import VERBS
-from latecomer.errors import OrderSensitiveError, must
+from latecomer.errors import InputError, OrderSensitiveError, must
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def strategies() -> dict[str, str]:
@@ -68,6 +75,23 @@ def refusal(name: str) -> AttributeError:
     calls = " or ".join(f".{call}" for call in strategies())
     rule = f"be called on a DataFrame; a disordered stream has {', '.join(STEPS)}"
     return AttributeError(must(name, rule, "a disordered stream", f"call {calls} first, then .results.{name}"))
+
+
+def refusing_sparks_join(join: Callable[P, R]) -> Callable[P, R]:
+    """The same call, which tells those who write Spark's `join(other, on, how)` what there is instead."""
+
+    @wraps(join)
+    def checked(*given: P.args, **named: P.kwargs) -> R:
+        others = [f"a {type(each).__name__}" for each in given[1:] if not isinstance(each, str | int)]
+        others += [f"{name}=" for name in ("other", "on", "how") if name in named]
+        if others or "within" not in named:
+            advice = "e.g. .join('bus', 'scats', within='5 s').slack(deadline='6 s'); with a DataFrame call "
+            advice += f".{next(iter(strategies()))} first, then .results.join(...)"
+            rule = "name two sources of the stream, and how far apart rows may be (within=)"
+            raise InputError(must("join", rule, ", ".join(others) or "no within=", advice))
+        return join(*given, **named)
+
+    return checked
 
 
 def _grouping_advice() -> str:

@@ -36,6 +36,7 @@ from latecomer.spark.sinks import Files, Target
 from latecomer.spark.started import started
 from latecomer.spark.steering import Steered
 from latecomer.spark.stored import control_file, find_checkpoint, last_batch, question
+from latecomer.spark.unseen_watch import UnseenWatch
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,10 @@ def _started(
     local = control.startswith("file:")
     with settings_for_start(spark, query.shards, flat=flat, local=local, tune=asked.tune, more=more) as refused:
         check = PartitionsCheck(root, query.shards) if asked.tune and PARTITIONS not in refused else None
-        spool, watch = f"{root}/latecomer-packed", _watch(query)
         names = tuple(stage.name for stage in query.stages)
         steered = None if steering is None else Steered(steering, names, control)
-        write = BatchWriter(
-            query.lanes, lanes, query.counters, watch, checkpoint=root, spool=spool, steered=steered, check=check
-        )
+        watches = (_jump_watch(query), _unseen_watch(query))
+        write = BatchWriter(query.lanes, lanes, query.counters, watches, checkpoint=root, steered=steered, check=check)
         with imported_by_server():
             running = writer.foreachBatch(write).start()
         if more:
@@ -110,8 +109,13 @@ def _started(
     return started(running)
 
 
-def _watch(query: Query) -> JumpWatch:
+def _jump_watch(query: Query) -> JumpWatch:
     return JumpWatch(guarded=query.pack.max_ahead_us is not None)
+
+
+def _unseen_watch(query: Query) -> UnseenWatch:
+    several = len(query.stages) > 1
+    return UnseenWatch([stage.name if several else None for stage in query.stages if stage.waits])
 
 
 def write_once(query: Query, targets: dict[str, Target], *, flat: bool, tune: bool) -> dict[str, int]:
@@ -122,7 +126,7 @@ def write_once(query: Query, targets: dict[str, Target], *, flat: bool, tune: bo
     claims = _claims(query, owner, targets)
     check_lanes(spark, _files(targets), claims)
     lanes = _announced(spark, targets, claims)
-    write = BatchWriter(query.lanes, lanes, query.counters, _watch(query), tuple(query.counters.tallies))
+    write = BatchWriter(query.lanes, lanes, query.counters, (_jump_watch(query),), tuple(query.counters.tallies))
     with settings_for_start(spark, query.shards, flat=flat, tune=tune), in_one_sentence():
         return write.write(query.packed(), 0)
 

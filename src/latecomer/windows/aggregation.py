@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,11 @@ import pyarrow as pa
 
 from latecomer.chunks import Store
 from latecomer.errors import InputError, must
-from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, concat_rows
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, concat_rows, int64_view, order_by, take_rows
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
-from latecomer.windows.operators import Clocks, Operator, OrderedRows, Running
+from latecomer.windows.operators import Clocks, Operator, OrderedRows, Running, Stretch
 from latecomer.windows.slices import (
     RUNS,
     Slices,
@@ -123,6 +124,24 @@ class _Aggregating(Running):
         together = concat_rows(tables)
         merged = self._folding.reduced(together, self._folding.groups(together, (SLICE,)))
         return OrderedRows(window_results(self._folding, self._window, merged), after)
+
+    def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
+        """Stretches that no slice closes between are one push: the same windows are open to all their rows."""
+        waiting: list[pa.RecordBatch] = []
+        for number, (rows, clocks) in enumerate(stretches, start=1):
+            waiting += [] if rows is None else [rows]
+            closes = last_slice_of(clocks.read_us, self._window) > self._store.notes.get(_CLOSED, NEVER_US)
+            if closes or number == len(stretches):
+                yield self.push(self._by_time(waiting), clocks)
+                waiting = []
+            else:
+                yield OrderedRows(None, self._operator.clocks_after(clocks))
+
+    def _by_time(self, parts: list[pa.RecordBatch]) -> pa.RecordBatch | None:
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        rows = concat_rows(parts)
+        return take_rows(rows, order_by(int64_view(rows.column(self._time))))
 
     def _folded(self, rows: pa.RecordBatch | None, closed: int) -> tuple[list[pa.RecordBatch], pa.RecordBatch | None]:
         """Partial results of the slices that are open, and those of slices that are closed."""

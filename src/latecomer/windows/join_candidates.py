@@ -2,7 +2,8 @@
 
 The rows of a push are read one after the other. Each meets the rows of its key and of the other source that were kept
 before the push, and those of the push that were read before it. Rows are sorted by key, by kind (which source, kept or
-new) and by time, so that the partners of a row are two ranges: of the kept rows and of the new ones.
+new) and by time, so that the partners of a row are two ranges: of the kept rows and of the new ones. Where rows are
+read out of order, some of the new ones in reach are read later, and are left out.
 """
 
 from __future__ import annotations
@@ -31,11 +32,29 @@ class Reads(NamedTuple):
 
 
 class Grouped(NamedTuple):
-    """All rows by key, kind and time: their times, their rows in tables, and where each kind of each key starts."""
+    """All rows by key, kind and time: their times, their rows in tables, and where each kind of each key starts.
+
+    place: of new rows, in the order they are read in; of kept ones below zero.
+    """
 
     ts_us: Int64s
     row: Int64s
+    place: Int64s
     starts: Int64s
+
+
+class Reach(NamedTuple):
+    """Which rows can be met: at most `within_us` apart, and not older than that before a floor.
+
+    read_us: the floor of each row that is read; where a key's own reads evict (`evicts`), it is raised to the latest of
+    them. key_us: of each key, the latest time that was read before. in_order: all rows are read in order of time.
+    """
+
+    within_us: int
+    read_us: Int64s
+    key_us: Int64s
+    evicts: bool
+    in_order: bool
 
 
 class Ranges(NamedTuple):
@@ -48,7 +67,7 @@ class Ranges(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many pairs there are."""
+        """How many pairs there are at most."""
         return int((self.kept_to - self.kept_from).sum() + (self.new_to - self.new_from).sum())
 
 
@@ -69,12 +88,16 @@ class Pairs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of all tables, those of each kind in order of time: key by number, kind, time, and row in its table."""
+    """Rows of all tables, those of each kind in order of time: key by number, kind, time, row in its table, and place.
+
+    place: in the order they are read in, for new rows; below zero for kept ones.
+    """
 
     key: Int64s
     kind: Int64s
     ts_us: Int64s
     row: Int64s
+    place: Int64s
 
     def grouped(self, keys: int) -> Grouped:
         """The rows by key, of so many, and kind."""
@@ -82,7 +105,7 @@ class Rows(NamedTuple):
         starts = np.zeros(keys * _KINDS + 1, dtype=np.int64)
         np.cumsum(np.bincount(together, minlength=keys * _KINDS), out=starts[1:])
         _, order = sort_times(together)
-        return Grouped(self.ts_us[order], self.row[order], starts)
+        return Grouped(self.ts_us[order], self.row[order], self.place[order], starts)
 
 
 def kinds(side: int, new: Bools) -> Int64s:
@@ -101,26 +124,29 @@ def latest_times(grouped: Grouped) -> tuple[Int64s, Int64s]:
     return before, everything
 
 
-def partners(reads: Reads, grouped: Grouped, floors_us: Int64s, within_us: int) -> Ranges:
-    """The partners of every read row: at most `within_us` apart, and not older than that before their key's floor."""
+def partners(reads: Reads, grouped: Grouped, reach: Reach) -> Ranges:
+    """The partners of every read row; floors that its key's own reads have raised are written to `reach`."""
     ranges = Ranges(*np.zeros((4, len(reads.key)), dtype=np.int64))
-    _find_partners(reads, grouped, floors_us, within_us, ranges)
+    _find_partners(reads, grouped, reach, ranges)
     return ranges
 
 
 @kernel
-def _find_partners(reads: Reads, grouped: Grouped, floors_us: Int64s, within_us: int, ranges: Ranges) -> None:
-    """Two binary searches per row; of new rows, those of its key that were read before are counted on the way."""
-    seen = np.zeros(2 * len(floors_us), dtype=np.int64)
+def _find_partners(reads: Reads, grouped: Grouped, reach: Reach, ranges: Ranges) -> None:
+    """Binary searches for each row; of new rows in order, those of its key that were read before are counted."""
+    seen, latest_us, within_us = np.zeros(2 * len(reach.key_us), dtype=np.int64), reach.key_us.copy(), reach.within_us
     for place in range(len(reads.key)):
         key, other, ts_us = reads.key[place], 1 - reads.side[place], reads.ts_us[place]
-        low_us = max(ts_us, floors_us[key]) - within_us
+        if reach.evicts:
+            reach.read_us[place] = max(reach.read_us[place], latest_us[key])
+            latest_us[key] = max(latest_us[key], ts_us)
+        low_us, high_us = max(ts_us, reach.read_us[place]) - within_us, ts_us + within_us + 1
         first = _KINDS * key + 2 * other
-        start, stop = grouped.starts[first], grouped.starts[first + 1]
+        start, stop, end = grouped.starts[first], grouped.starts[first + 1], grouped.starts[first + 2]
         kept_from = lower_bound(grouped.ts_us, start, stop, low_us)
         ranges.kept_from[place] = kept_from
-        ranges.kept_to[place] = lower_bound(grouped.ts_us, kept_from, stop, ts_us + within_us + 1)
-        new_to = stop + seen[2 * key + other]
+        ranges.kept_to[place] = lower_bound(grouped.ts_us, kept_from, stop, high_us)
+        new_to = stop + seen[2 * key + other] if reach.in_order else lower_bound(grouped.ts_us, stop, end, high_us)
         ranges.new_from[place] = lower_bound(grouped.ts_us, stop, new_to, low_us)
         ranges.new_to[place] = new_to
         seen[2 * key + reads.side[place]] += 1
@@ -153,8 +179,10 @@ def _fill_pairs(reads: Reads, grouped: Grouped, ranges: Ranges, cursor: Int64s, 
                 other = grouped.row[kept]
                 kept += 1
             else:
-                other = grouped.row[new]
+                other, later = grouped.row[new], grouped.place[new] > place
                 new += 1
+                if later:
+                    continue
             pairs.left[count] = own if is_left else other
             pairs.right[count] = other if is_left else own
             pairs.read[count] = place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from latecomer.windows.join_candidates import (
     LEFT,
     RIGHT,
     Grouped,
+    Reach,
     Reads,
     Rows,
     kinds,
@@ -27,7 +29,7 @@ from latecomer.windows.join_candidates import (
 )
 from latecomer.windows.join_pairs import PairColumns, PairTables, Tested
 from latecomer.windows.join_state import READ, JoinState, Kept
-from latecomer.windows.operators import Clocks, OrderedRows, Running
+from latecomer.windows.operators import Clocks, OrderedRows, Running, Stretch
 
 if TYPE_CHECKING:
     from latecomer.windows.join import Join
@@ -36,12 +38,34 @@ COMPARISONS, CUT_SHORT = "comparisons", "cut_short"
 
 
 class _Arrived(NamedTuple):
-    """The rows of a push: their sources and times, and a table for each source and for what may be set aside."""
+    """The rows of a push: their sources and times, and a table for each source and for what may be set aside.
+
+    first: the number of the first row in the order of reading.
+    """
 
     columns: PairColumns
     side: Int64s
     ts_us: Int64s
     tables: list[pa.RecordBatch]
+
+    @property
+    def first(self) -> int:
+        return int(self.tables[ASIDE].column(READ)[0].as_py())
+
+
+class _Parts(NamedTuple):
+    """Rows by the stretch that gives them, the first one first."""
+
+    rows: pa.RecordBatch | None
+    stretch: Int64s
+
+    def of(self, number: int) -> pa.RecordBatch | None:
+        """The rows of one stretch, if it has any."""
+        start, stop = np.searchsorted(self.stretch, [number, number + 1]).tolist()
+        return None if self.rows is None or start == stop else self.rows.slice(start, stop - start)
+
+
+_NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 class _Met(NamedTuple):
@@ -69,36 +93,48 @@ class Joining(Running):
         return dict(self._counted)
 
     def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
-        gone_us = self._operator.gone(clocks)
-        results = quarantined = None
-        if rows is not None and rows.num_rows:
-            results, quarantined = self._joined(rows, gone_us)
-        self._state.leave(gone_us)
-        return OrderedRows(results, clocks, quarantined)
+        (given,) = self.push_stretches([Stretch(rows, clocks)])
+        return given
 
-    def _joined(self, rows: pa.RecordBatch, gone_us: int) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
+    def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
+        """All stretches at once: each row meets what was read before it, and had not left when its stretch began."""
+        if not stretches:
+            return
+        gone_us = np.array([self._operator.gone(each.clocks) for each in stretches], dtype=np.int64)
+        full = [(number, rows) for number, (rows, _) in enumerate(stretches) if rows is not None and rows.num_rows]
+        results, quarantined = _Parts(None, _NO_ROWS), _Parts(None, _NO_ROWS)
+        if full:
+            rows = concat_rows([rows for _, rows in full])
+            stretch = np.repeat([number for number, _ in full], [rows.num_rows for _, rows in full])
+            results, quarantined = self._joined(rows, stretch, gone_us)
+        self._state.leave(int(gone_us[-1]))
+        for number, each in enumerate(stretches):
+            yield OrderedRows(results.of(number), each.clocks, quarantined.of(number))
+
+    def _joined(self, rows: pa.RecordBatch, stretch: Int64s, gone_us: Int64s) -> tuple[_Parts, _Parts]:
         """The pairs that rows make, and those of them that are for quarantine; the others are kept."""
-        arrived = self._arrived(rows)
+        arrived = self._arrived(rows, stretch)
         sweeps = not self._keeps and self._state.sweeps
         kept = self._kept(arrived, everything=sweeps)
         met = self._met(kept, arrived)
         before_us, latest_us = latest_times(met.grouped)
-        floor_us = self._state.gone_us + 1 + self._within_us  # so that rows that have left, or would have, are not met
-        floors_us = np.full(len(before_us), floor_us) if self._keeps else np.maximum(before_us, floor_us)
+        left_us = np.append(self._state.gone_us, gone_us)[stretch]  # when each row comes, rows up to here have left
+        floors_us = left_us + 1 + self._within_us
+        reach = Reach(self._within_us, floors_us, before_us, not self._keeps, bool(stretch[0] == stretch[-1]))
         tables = PairTables(arrived.columns, met.tables[LEFT], met.tables[RIGHT])
-        tested = self._tested(tables, met, floors_us)
+        tested = self._tested(tables, met, reach)
         if not self._keeps:
             self._drop_passed(kept, met, latest_us)
-        self._keep(arrived, np.array(list(tested.reasons), dtype=np.int64), gone_us)
+        self._keep(arrived, np.array(list(tested.reasons), dtype=np.int64), int(gone_us[-1]))
         if sweeps:
             self._state.swept()
-        return _results(tables, tested, rows), _quarantined(rows, tested.reasons)
+        return _results(tables, tested, rows, stretch), _quarantined(rows, tested.reasons, stretch)
 
-    def _arrived(self, rows: pa.RecordBatch) -> _Arrived:
+    def _arrived(self, rows: pa.RecordBatch, stretch: Int64s) -> _Arrived:
         """The rows of each source with the columns that are needed, numbered in the order they are read in."""
         columns, side = self._operator.pair_columns(rows.schema, self._layout), self._operator.sides(rows, self._layout)
         ts_us = int64_view(rows.column(self._layout.time))
-        if bool((np.diff(ts_us) < 0).any()):
+        if bool(((np.diff(ts_us) < 0) & (np.diff(stretch) == 0)).any()):
             raise InputError(must("rows of a push of join", "be in order of time", "others", "sort them before"))
         needed = dict.fromkeys([*columns.held(LEFT), *columns.held(RIGHT)])
         plain = self._state.number(_plain(rows.select(list(needed))))
@@ -116,13 +152,13 @@ class Joining(Running):
         """
         left, right, aside = arrived.tables
         if self._keeps:
-            of_left, of_right = (arrived.ts_us[arrived.side == of] for of in (LEFT, RIGHT))
+            of_left, of_right = (sort_times(arrived.ts_us[arrived.side == of])[0] for of in (LEFT, RIGHT))
             return [
                 self._state.near(LEFT, of_right, self._within_us, left),
                 self._state.near(RIGHT, of_left, self._within_us, right),
                 Kept([], aside.slice(0, 0)),
             ]
-        from_us = NEVER_US if everything else int(arrived.ts_us[0]) - self._within_us
+        from_us = NEVER_US if everything else int(arrived.ts_us.min()) - self._within_us
         return [self._state.since(run, from_us, like) for run, like in enumerate(arrived.tables)]
 
     def _met(self, kept: list[Kept], arrived: _Arrived) -> _Met:
@@ -133,8 +169,9 @@ class Joining(Running):
         reads, parts, start = np.empty((2, len(arrived.side)), dtype=np.int64), [], 0
         for side, (old, table) in enumerate(zip(kept, tables, strict=True)):
             count, ts_us = old.rows.num_rows, int64_view(table.column(self._layout.time))
-            row = _in_order(ts_us, int64_view(table.column(READ)), count)
-            parts.append(Rows(key[start + row], kinds(side, row >= count), ts_us[row], row))
+            read = int64_view(table.column(READ))
+            row = _in_order(ts_us, read, count)
+            parts.append(Rows(key[start + row], kinds(side, row >= count), ts_us[row], row, read[row] - arrived.first))
             mine = np.flatnonzero(arrived.side == side)
             reads[:, mine] = key[start + count : start + table.num_rows], np.arange(count, table.num_rows)
             start += table.num_rows
@@ -150,12 +187,12 @@ class Joining(Running):
         groups = group_rows(columns)
         return groups.spread(np.arange(len(groups))), len(groups)
 
-    def _tested(self, tables: PairTables, met: _Met, floors_us: Int64s) -> Tested:
-        """The pairs of rows in reach that the predicate takes; of each key, from `within` before its floor on."""
+    def _tested(self, tables: PairTables, met: _Met, reach: Reach) -> Tested:
+        """The pairs of rows in reach that the predicate takes."""
         reads, grouped = met.reads, met.grouped
         tested = Tested(tables, self._operator.when, reads)
-        tested.add(pairs_in_pieces(reads, grouped, partners(reads, grouped, floors_us, self._within_us)))
-        self._counted[CUT_SHORT] += int((floors_us[reads.key] > reads.ts_us).sum())
+        tested.add(pairs_in_pieces(reads, grouped, partners(reads, grouped, reach)))
+        self._counted[CUT_SHORT] += int((reach.read_us > reads.ts_us).sum())
         self._counted[COMPARISONS] += tested.comparisons
         return tested
 
@@ -189,22 +226,23 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _in_order(ts_us: Int64s, read: Int64s, kept: int) -> Int64s:
     """Positions of rows in order of time, then of reading: first of so many that were kept, then of the new ones."""
-    return np.concatenate([order_by(ts_us[:kept], read[:kept]), np.arange(kept, len(ts_us))])
+    return np.concatenate([order_by(ts_us[:kept], read[:kept]), kept + order_by(ts_us[kept:], read[kept:])])
 
 
-def _results(tables: PairTables, tested: Tested, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-    """The pairs in order of time, with the tick of the row that was read last."""
+def _results(tables: PairTables, tested: Tested, rows: pa.RecordBatch, stretch: Int64s) -> _Parts:
+    """The pairs of each stretch in order of time, with the tick of the row that was read last."""
     pairs = tested.pairs()
     if len(pairs.read) == 0:
-        return None
-    _, order = sort_times(tables.times(pairs))
+        return _Parts(None, _NO_ROWS)
+    pairs = pairs.take(order_by(stretch[pairs.read], tables.times(pairs)))
     tick = int64_view(rows.column(TICK)) if TICK in rows.schema.names else None
-    return tables.batch(pairs.take(order), tick)
+    return _Parts(tables.batch(pairs, tick), stretch[pairs.read])
 
 
-def _quarantined(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch | None:
+def _quarantined(rows: pa.RecordBatch, reasons: dict[int, str], stretch: Int64s) -> _Parts:
     """Rows for which the predicate failed, with the reason."""
     if not reasons:
-        return None
-    failed = take_rows(rows, np.array(list(reasons)))
-    return failed.append_column(REASON, pa.array(list(reasons.values()), pa.string()))
+        return _Parts(None, _NO_ROWS)
+    places = np.array(list(reasons))
+    failed = take_rows(rows, places).append_column(REASON, pa.array(list(reasons.values()), pa.string()))
+    return _Parts(failed, stretch[places])

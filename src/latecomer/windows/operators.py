@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -52,12 +52,23 @@ class OrderedRows(NamedTuple):
     quarantined: pa.RecordBatch | None = None
 
 
+class Stretch(NamedTuple):
+    """A push: rows in order, if there are any, and the clocks after them."""
+
+    rows: pa.RecordBatch | None
+    clocks: Clocks
+
+
 class Running(ABC):
     """An operator at work."""
 
     @abstractmethod
     def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
         """Take rows in, in order; the clocks are those after them."""
+
+    def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
+        """Take in several pushes, one after the other; what each gives. An operator may do them all at once."""
+        return (self.push(rows, clocks) for rows, clocks in stretches)
 
     def counters(self) -> dict[str, int]:
         """The operator's own counters since it was built: those that `Operator.counters` names."""
@@ -355,17 +366,31 @@ class _Chaining(Running):
             layout = operator.layout_after(layout)
 
     def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
+        (given,) = self.push_stretches([Stretch(rows, clocks)])
+        return given
+
+    def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
         first, *others = self._running
-        rows, clocks, quarantined = first.push(rows, clocks)
+        given = list(first.push_stretches(stretches))
+        quarantined = [each.quarantined for each in given]
         for running in others:
-            rows, clocks, unused = running.push(rows, clocks)
-            if unused is not None:
-                rule, got = "not quarantine rows: those that it sees are not the user's", unused.column("reason")[0]
-                raise InputError(must("operator after the first of a chain", rule, got.as_py(), "put it first"))
-        return OrderedRows(rows, clocks, quarantined)
+            given = list(running.push_stretches([Stretch(each.rows, each.clocks) for each in given]))
+            _check_all_used(given)
+        return (each._replace(quarantined=unused) for each, unused in zip(given, quarantined, strict=True))
 
     def counters(self) -> dict[str, int]:
         together: Counter[str] = Counter()
         for running in self._running:
             together.update(running.counters())
         return dict(together)
+
+
+def _check_all_used(given: Sequence[OrderedRows]) -> None:
+    """Refuse rows for quarantine that no user has sent."""
+    for each in given:
+        if each.quarantined is not None:
+            rule, got = (
+                "not quarantine rows: those that it sees are not the user's",
+                each.quarantined.column("reason")[0],
+            )
+            raise InputError(must("operator after the first of a chain", rule, got.as_py(), "put it first"))

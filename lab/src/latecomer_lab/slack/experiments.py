@@ -1,7 +1,8 @@
 """`latecomer reproduce slack`: Slack-ScaleGate's evaluation in simulated time, its tuner on days that it never saw.
 
 Every scenario is calibrated on nine days with fixed slacks, and then tuned on others. Days and models are worked on in
-two processes with one thread each, so that fits and decisions can be timed.
+two processes with one thread each, so that fits and decisions can be timed. With `live` a query runs on Spark too, when
+everything else is done.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from latecomer_lab.slack.figures import (
 from latecomer_lab.slack.prediction import Score, score_models
 from latecomer_lab.slack.simulation import INTERVAL_US
 from latecomer_lab.slack.streams import NAMES, TICK_US, scenario
-from latecomer_lab.slack.targets import day_targets, score_targets
+from latecomer_lab.slack.structures import figure_8, figures_9_and_10
+from latecomer_lab.slack.targets import day_targets, live_targets, score_targets, structure_targets
 from latecomer_lab.slack.tuning import Day, run_day
 
 FASTER = "fast"
@@ -48,6 +50,7 @@ class SlackExperiments:
     seed: int = 0
     days: int = 3
     quick: bool = False
+    live: bool = False
 
     def seconds(self, name: str) -> int | None:
         """How long a scenario lasts, if not as long as usual."""
@@ -66,12 +69,14 @@ class Found:
     days: dict[str, list[Day]] = field(default_factory=dict)
     scores: dict[str, list[Score]] = field(default_factory=dict)
     curves: list[Row] = field(default_factory=list)  # Figures 1 to 4 and 11
+    structures: list[Row] = field(default_factory=list)  # Figures 8 to 10
+    live: list[Row] = field(default_factory=list)
 
 
 def run(settings: SlackExperiments, tell: Tell) -> tuple[Report, Found]:
     """All experiments."""
-    tell("Figures 1 to 4 and 11")
-    found = Found(curves=_curves(settings))
+    tell("Figures 1 to 4 and 8 to 11")
+    found = Found(curves=_curves(settings), structures=_structures(settings))
     with _workers() as pool:
         tell(f"calibrating on {RUNS} days for each of {', '.join(NAMES)}")
         histories = dict(zip(NAMES, pool.map(_history, NAMES, [settings] * len(NAMES)), strict=True))
@@ -85,7 +90,21 @@ def run(settings: SlackExperiments, tell: Tell) -> tuple[Report, Found]:
         for name, score in scores.items():
             tell(f"Table 1 on {name}")
             found.scores[name] = score.result()
+    if settings.live:
+        found.live = _live(tell)
     return make_report(settings, found), found
+
+
+def _structures(settings: SlackExperiments) -> list[Row]:
+    if settings.quick:
+        return [*figure_8(2_000), *figures_9_and_10(5_000, 2, settings.seed)]
+    return [*figure_8(), *figures_9_and_10(seed=settings.seed)]
+
+
+def _live(tell: Tell) -> list[Row]:
+    from latecomer_lab.slack.live import Live, live_rows, run_live  # with Spark
+
+    return live_rows(Live(), run_live(Live(), tell))
 
 
 def _jobs(settings: SlackExperiments) -> list[tuple[str, int]]:
@@ -134,9 +153,10 @@ def make_report(settings: SlackExperiments, found: Found) -> Report:
     report.settings["calibrated_days"] = [settings.calibrated_from, settings.calibrated_from + RUNS - 1]
     report.results = figure_12(day for days in found.days.values() for day in days)
     report.results += table_1(score for scores in found.scores.values() for score in scores)
-    report.results += found.curves
+    report.results += [*found.curves, *found.structures, *found.live]
     for days in found.days.values():
         report.results += figure_12_curves(days[0])
     wanted = {name: days for name, days in found.days.items() if name in NAMES}
     report.targets = [*day_targets(wanted), *score_targets(found.scores)]
+    report.targets += [*structure_targets(found.structures), *live_targets(found.live)]
     return report

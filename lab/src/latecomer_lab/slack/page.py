@@ -55,6 +55,7 @@ def to_html(report: Report, found: Found) -> str:
             stamps=[_stamps(found.curves, figure) for figure in ("1", "11")],
             thresholds=_thresholds(found.curves),
             scenarios=scenarios,
+            structures=_structures(found.structures),
             scores=_scores(found.scores["zipf"]),
             tests=(HALVES, OTHER_DAYS, MOVED),
         )
@@ -101,6 +102,29 @@ def _thresholds(curves: list[dict[str, Any]]) -> list[Picture]:
             "Figure 4: out-of-order rows", "seconds", [(row["slack"], row["out_of_order"]) for row in by_figure["4"]]
         ),
     ]
+
+
+def _structures(rows: list[dict[str, Any]]) -> list[Picture]:
+    """Figures 8 to 10."""
+    reads = [row for row in rows if row["figure"] == "8"]
+    nodes = [row for row in rows if row["figure"] == "9 and 10"]
+    return [
+        _curve("Figure 8: a read, ns", [Place(row["readers"], 1e6 * row["read_ms"]) for row in reads], "readers"),
+        _curve("Figure 9: rows a second", [Place(row["nodes"], row["rows_per_second"]) for row in nodes], "nodes"),
+        _curve(
+            "Figure 10: comparisons a second",
+            [Place(row["nodes"], row["comparisons_per_second"]) for row in nodes],
+            "nodes",
+        ),
+    ]
+
+
+def _curve(title: str, places: list[Place], x_title: str) -> Picture:
+    """One quantity against a number."""
+    ticks = [(place.x, f"{place.x:g}") for place in places]
+    lines = Lines(title, x_title, ticks, [Series(x_title, style_of(TUNER), places)])
+    alt = f"{title} against {x_title}: {', '.join(f'{place.y:,.0f}' for place in places)}."
+    return Picture(Markup(lines_svg(lines, WIDE)), Markup(lines_svg(lines, NARROW)), alt)
 
 
 def _day(day: Day) -> list[Picture]:

@@ -23,6 +23,11 @@ def show_found(found: Found, console: Console) -> None:
         console.print(_policies(days[0]))
         console.print()
     console.print(_models(found))
+    console.print()
+    console.print(_structures(found))
+    if found.live:
+        console.print()
+        console.print(_live(found))
     console.print(f"\n{NOTE}\n", highlight=False)
 
 
@@ -52,4 +57,27 @@ def _models(found: Found) -> Table:
         for model, each in of_table(found.scores["zipf"], OTHER_DAYS, features).items():
             errors = (f"{one.latency_error:.1f} / {one.ready_error:.1f}" for one in (each, moved[model]))
             table.add_row(model, features, *errors, f"{each.seconds_a_fit:.2f} s")
+    return table
+
+
+def _structures(found: Found) -> Table:
+    """Figures 8 to 10, side by side: both have as many readers as nodes."""
+    headings = ("readers or nodes", "ms a read", "rows/s", "comparisons/s")
+    table = _table("Figures 8 to 10: reads from the gate, and a join on several nodes", headings)
+    reads = {row["readers"]: row for row in found.structures if row["figure"] == "8"}
+    nodes = {row["nodes"]: row for row in found.structures if row["figure"] == "9 and 10"}
+    for number, each in nodes.items():
+        rows, comparisons = f"{each['rows_per_second']:,}", f"{each['comparisons_per_second']:,}"
+        table.add_row(str(number), f"{reads[number]['read_ms']:.5f}", rows, comparisons)
+    return table
+
+
+def _live(found: Found) -> Table:
+    first = found.live[0]
+    title = f"live on Spark, two stages, deadline {first['deadline_s']:g} s, {first['rows_per_second']:,} rows a second"
+    table = _table(title, ("policy", "micro-batches", "violated", "certain", "latency"))
+    for row in found.live:
+        latency = f"{max(row['latency_s'][-row['micro_batches'] :], default=0.0):.2f} s"
+        shares = (f"{row['violated_percent']:.1f} %", f"{row['certain_percent']:.1f} %")
+        table.add_row(row["policy"], str(row["micro_batches"]), *shares, latency)
     return table

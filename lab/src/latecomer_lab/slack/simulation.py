@@ -83,6 +83,7 @@ class Intervals(NamedTuple):
     latency_us: Int64s
     slack_ready: Int64s
     out_of_order: Int64s
+    rows: Int64s
 
     @classmethod
     def join(cls, pieces: Sequence[Intervals]) -> Intervals:
@@ -145,12 +146,13 @@ class World:
         count, first = len(last.clocks.mark_us) // _TICKS, last.first_tick
         largest_us = np.zeros(count, dtype=np.int64)
         np.maximum.at(largest_us, (last.read.tick - first) // _TICKS, latency_us)
-        ready, late = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        ready, late, rows = np.zeros((3, count), dtype=np.int64)
         for each in passed.values():
             place = (each.read.tick - first) // _TICKS
             ready += np.bincount(place[each.read.slack_ready], minlength=count)
             late += np.bincount(place[each.read.out_of_order], minlength=count)
-        return Intervals(largest_us, ready, late)
+            rows += np.bincount(place, minlength=count)
+        return Intervals(largest_us, ready, late, rows)
 
 
 def _rows(reports: Reports, chosen: Int64s) -> Rows:

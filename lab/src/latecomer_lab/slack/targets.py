@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from latecomer_lab.report import Target
 from latecomer_lab.slack.prediction import HALVES, MOVED, OTHER_DAYS, Score, of_table
+from latecomer_lab.slack.structures import READ_MS
 from latecomer_lab.slack.tuning import TUNER, Day
 
 _VIOLATED = 1.0  # per cent of the intervals
@@ -47,3 +49,18 @@ def score_targets(scores: Mapping[str, Sequence[Score]]) -> Iterator[Target]:
                 yield Target(f"{where} slack-ready rows / best other model", round(ratio, 3), 1.0, at_least=False)
     slowest = max(score.seconds_a_fit for each in scores.values() for score in each if score.model == "gaussian")
     yield Target("a fit of a Gaussian process, s", slowest, _FIT_SECONDS, at_least=False)
+
+
+def structure_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[Target]:
+    """Figure 8: how long a read takes, with the number of readers where it takes longest."""
+    taken = [row["read_ms"] for row in rows if row["figure"] == "8"]
+    if taken:
+        yield Target("a read from the gate, ms", max(taken), READ_MS, at_least=False)
+
+
+def live_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[Target]:
+    """The live run: the tuner holds the deadline, the time of micro-batches counted."""
+    for row in rows:
+        if row["policy"] == TUNER:
+            name = "live on Spark: deadline violated, % of micro-batches after warm-up"
+            yield Target(name, row["violated_percent"], _VIOLATED, at_least=False)
