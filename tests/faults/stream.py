@@ -16,7 +16,8 @@ from latecomer.spark.playback import playback
 from tests.spark.streams import LATENCY_US, SCHEMA
 
 SLACK = "slack"  # a join whose slack is changed on the way
-STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK)
+OPTIMISTIC = "optimistic"  # a chain of two steps, by two keys
+STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK, OPTIMISTIC)
 CHANGED = "changed"  # a reorder whose latency is changed on the way
 PLAYBACK = "playback"  # a reorder of a recording, paced
 
@@ -53,7 +54,8 @@ def begin(spark: SparkSession, folder: Path, out: str, name: str, speed: str, fi
     events = lc.disordered(
         df, time="ts", key="key", source="source", arrival="arrival", order="id", max_ahead="1 hour", shards=2
     )
-    sinks = {} if name in ("reorder", CHANGED, SLACK) else {"changes": str(to / "changes")}
+    views = {OPTIMISTIC: ("changes", "final")}.get(name, () if name in ("reorder", CHANGED, SLACK) else ("changes",))
+    sinks = {view: str(to / view) for view in views}
     return ask(events.where("key <> 3"), name).start(to, checkpoint=state, sinks=sinks, available_now=True)
 
 
@@ -68,6 +70,9 @@ def ask(events: lc.Events, name: str) -> lc.Result:
         return events.reorder(f"{LATENCY_US} us")
     if name == SLACK:
         return events.join("a", "b", within="50 ms", keep="20 seconds").slack("1 second")
+    if name == OPTIMISTIC:
+        summed = events.scan(lc.running_sum("id"), lc.row_number()).by("source")
+        return summed.scan(lc.lag("running_sum_id")).optimistic(f"{LATENCY_US} us", barrier=True)
     asked = (lc.count(), lc.max("id"))
     if name == "stages":
         sources = events.reorder(f"{LATENCY_US} us").by("source").hopping("3 seconds", "1 second")
