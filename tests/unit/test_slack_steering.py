@@ -63,6 +63,14 @@ def test_a_micro_batch_in_which_nothing_arrived_says_nothing_of_the_speed() -> N
     assert [each.speed for each in seen] == [1.0, 4.0, 4.0, 4.0]
 
 
+def test_one_micro_batch_that_ends_in_the_middle_of_a_second_is_no_other_speed() -> None:
+    halfway = {**counted(13), "mark_us": 12_500_000}
+    seen = observed((11, counted(10)), (12, counted(11)), (13, counted(12)), (14, halfway), (15, counted(14)))
+    assert [each.speed for each in seen] == [1.0, 1.0, 1.0, 1.0, 1.0]
+    seen = observed((11, counted(10)), *((second + 1, counted(second, 4.0)) for second in range(11, 15)))
+    assert [each.speed for each in seen][-2:] == [4.0, 4.0]
+
+
 def test_a_slack_that_is_lowered_makes_no_row_wait_twice() -> None:
     """Both gates let go at once what has waited 4 s; rows of the first stage have not waited at the second."""
     policy = Remembering()

@@ -13,9 +13,11 @@ Invariants
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_low
 from typing import NamedTuple, get_type_hints
 
 import numpy as np
@@ -75,7 +77,8 @@ class MotionMeter:
     """Follows the mark and the lag of one stage from interval to interval.
 
     The first interval, and one in which the mark stands still, says nothing: what was known holds on. A jump counts for
-    no more than `FASTEST` times wall time: it is one row with a wrong clock, or a backlog.
+    no more than `FASTEST` times wall time: it is one row with a wrong clock, or a backlog. The speed is the median of
+    the last three: where a micro-batch ends in the middle of a second, it has more of one source than of another.
     """
 
     FASTEST = 100.0
@@ -84,6 +87,7 @@ class MotionMeter:
     def __init__(self) -> None:
         self._before: tuple[int, int] | None = None
         self._known = Motion()
+        self._speeds: deque[float] = deque(maxlen=3)
 
     def follow(self, mark_us: int, lag_us: int, lasted_us: int) -> Motion:
         """The motion in an interval that ended with this mark and this lag."""
@@ -92,7 +96,9 @@ class MotionMeter:
             speed = self._known.speed
             if passed_us > 0:
                 speed = min(max(passed_us / lasted_us, self.SLOWEST), self.FASTEST)
-            self._known = Motion(speed, min(grown_us / lasted_us, speed))  # the merge time never goes back
+                self._speeds.append(speed)
+            slope = min(grown_us / lasted_us, speed)  # the merge time never goes back
+            self._known = Motion(median_low(self._speeds) if self._speeds else speed, slope)
         self._before = mark_us, lag_us
         return self._known
 
