@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,6 @@ SCHEMA = pa.schema(
         *(("n", pa.float64()), (TICK, pa.int64()), (EVENT_CHANGE, pa.int8())),
     ]
 )
-Step = Callable[[Any, Any], tuple[Any, list[Any]]]
 
 
 @dataclass(frozen=True)

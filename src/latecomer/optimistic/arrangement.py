@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.events import (
+    FOREVER_US,
+    NEVER_US,
     Bools,
     EventBatch,
     Int64s,
@@ -31,12 +33,12 @@ from latecomer.windows.grouping import Keys, number_keys
 from latecomer.windows.key_steps import Work
 
 STATED = "_lc_stated"  # of a stored row: whether it has its state
-_NO = 2**62
+_NO = FOREVER_US  # no place
 
 
 def behind_last(ts_us: Int64s, last: LastStates, keys: Keys) -> Bools:
     """Which rows come behind the last row of their key, or with it; keys: of the rows, and of the last states."""
-    last_us = np.full(keys.size, -_NO)
+    last_us = np.full(keys.size, NEVER_US)
     last_us[keys.numbers[1]] = last.last_us
     return np.asarray(ts_us <= last_us[keys.numbers[0]])
 

@@ -18,7 +18,7 @@ GROUPS = 16
 
 def groups_of(rows: pa.RecordBatch, key: tuple[str, ...]) -> Int64s:
     """The group that each row's key belongs to."""
-    # another number of groups than of shards: the keys of a shard have one remainder by those
+    # not the hash modulo the groups: keys of one shard have one remainder already, by the number of shards
     return shards_of([rows.column(name) for name in key], rows.num_rows, GROUPS * 257 - 1) % GROUPS
 
 
@@ -39,11 +39,6 @@ class KeyStates:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-
-    @property
-    def count(self) -> int:
-        """How many keys have a state."""
-        return self._store.rows
 
     def take(self, groups: Int64s, columns: pa.Schema) -> LastStates:
         """The states of groups, which are to be put back."""

@@ -25,18 +25,19 @@ _ONE, _TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 def hash_keys(columns: Sequence[pa.Array], count: int) -> UInt64s:
     """A hash for each of so many rows, of the values in all columns together."""
-    hashes = np.zeros(count, dtype=np.uint64)
-    for column in columns:
-        hashes = _mixed(hashes * np.uint64(31) + _hash_column(normal_keys(column)))
-    return hashes
+    return _hashed([normal_keys(column) for column in columns], count)
 
 
 def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64s:
     """A hash for each of so many rows, of the bits of all values: rows that differ in a zero's sign differ."""
+    return _hashed(columns, count).view(np.int64)
+
+
+def _hashed(columns: Sequence[pa.Array], count: int) -> UInt64s:
     hashes = np.zeros(count, dtype=np.uint64)
     for column in columns:
         hashes = _mixed(hashes * np.uint64(31) + _hash_column(column))
-    return hashes.view(np.int64)
+    return hashes
 
 
 def shards_of(columns: Sequence[pa.Array], count: int, shards: int) -> Int64s:
