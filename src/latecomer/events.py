@@ -141,6 +141,31 @@ def take_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.Reco
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
+def put_rows(rows: pa.RecordBatch, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """The same rows, each at its position: what `take_rows` undoes, for positions that are all numbers once."""
+    taken: npt.NDArray[np.int64] | None = None
+    columns = []
+    for column in rows.columns:
+        bits = as_bits(column)
+        if bits is not None:
+            values = bits.to_numpy()
+            moved = np.empty_like(values)
+            moved[positions] = values
+            columns.append(pa.array(moved).view(column.type))
+            continue
+        if taken is None:
+            taken = inverse(positions)
+        columns.append(column.take(pa.array(taken)))
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def inverse(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The place of each number in an order of all numbers."""
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
 def as_bits(column: pa.Array) -> pa.Array | None:
     """A flat column without nulls, seen as integers of the same width; None for others."""
     return None if column.null_count else as_bits_or_null(column)
@@ -206,8 +231,8 @@ def sort_times(ts_us: Int64s) -> tuple[Int64s, Int64s]:
 
 def order_by(*columns: Int64s) -> Int64s:
     """Positions in order of the first column, where equal of the next, and so on; stable."""
-    order = np.arange(len(columns[0]))
-    for column in reversed(columns):
+    _, order = sort_times(columns[-1])
+    for column in reversed(columns[:-1]):
         _, positions = sort_times(column[order])
         order = order[positions]
     return order

@@ -22,25 +22,27 @@ from latecomer.events import (
     Int64s,
     concat_rows,
     int64_view,
+    inverse,
     order_by,
     take_rows,
     total_order,
     users_columns,
 )
+from latecomer.optimistic.batch_keys import BatchKeys, LastKeys
 from latecomer.optimistic.history import Past
-from latecomer.optimistic.key_states import LastStates
-from latecomer.windows.grouping import Keys, number_keys
-from latecomer.windows.key_steps import Work
+from latecomer.optimistic.key_states import LastStates, groups_of
+from latecomer.windows.grouping import number_keys
+from latecomer.windows.key_steps import KeyStep, Work
 
 STATED = "_lc_stated"  # of a stored row: whether it has its state
 _NO = FOREVER_US  # no place
 
 
-def behind_last(ts_us: Int64s, last: LastStates, keys: Keys) -> Bools:
-    """Which rows come behind the last row of their key, or with it; keys: of the rows, and of the last states."""
-    last_us = np.full(keys.size, NEVER_US)
-    last_us[keys.numbers[1]] = last.last_us
-    return np.asarray(ts_us <= last_us[keys.numbers[0]])
+def last_times(last: LastStates, number: Int64s, keys: int) -> Int64s:
+    """The time of the last row of each key; number: of the keys of the last states."""
+    last_us = np.full(keys, NEVER_US)
+    last_us[number] = last.last_us
+    return last_us
 
 
 class Begin(NamedTuple):
@@ -59,37 +61,46 @@ class Begin(NamedTuple):
 class Arrangement:
     """Rows in the order (key, total order): those stored, of keys that got a late row, and the new ones."""
 
-    rows: pa.RecordBatch
+    rows: pa.RecordBatch  # stored ones first
     past: Past | None
     last: LastStates
     state_columns: pa.Schema
-    key: Int64s  # of each row, in the order of `rows`: stored ones first
-    last_key: Int64s  # of each last state
-    keys: int
     batch: EventBatch
     gone: Bools  # which rows are void
+    rank: Int64s  # the place of each row in the total order
+    order: Int64s  # the rows key by key, in the total order within each
+    starts: Int64s  # where in the order the rows of a key begin
+    number: Int64s  # of each of these keys
+    last_key: Int64s  # the number of the key of each last state
+    key_group: Int64s  # the group of each key, by its number
 
     @classmethod
-    def of_new(cls, batch: EventBatch, last: LastStates, states: pa.Schema, keys: Keys) -> Arrangement:
-        """A sorted batch none of whose rows comes behind stored ones; keys: of the batch, and of the last states."""
-        none = np.zeros(len(batch), dtype=np.bool_)
-        return cls(batch.rows, None, last, states, keys.numbers[0], keys.numbers[1], keys.size, batch, none)
+    def of_new(
+        cls, batch: EventBatch, keys: BatchKeys, last: LastStates, last_keys: LastKeys, states: pa.Schema
+    ) -> Arrangement:
+        """A sorted batch none of whose rows comes behind stored ones."""
+        order, starts = keys.rows
+        none, rank, number = np.zeros(len(batch), dtype=np.bool_), np.arange(len(batch)), np.arange(len(starts))
+        return cls(batch.rows, None, last, states, batch, none, rank, order, starts, number, *last_keys)
 
     @classmethod
     def of(cls, batch: EventBatch, past: Past | None, gone: Bools, last: LastStates, states: pa.Schema) -> Arrangement:
         """Put a sorted batch among stored rows, some of them gone, without those of keys that stay as they were."""
         if past is None:
-            return cls.of_new(batch, last, states, number_keys([batch.rows, last.rows], batch.layout.key))
-        keys = number_keys([batch.rows, last.rows, past.rows], batch.layout.key)
-        new, known, stored = keys.numbers
-        touched = np.zeros(keys.size, dtype=np.bool_)
-        touched[new[behind_last(batch.ts_us, last, keys)]] = True
+            keys = BatchKeys.of(batch)
+            return cls.of_new(batch, keys, last, keys.with_last(last), states)
+        (new, known, stored), size, distinct = number_keys([batch.rows, last.rows, past.rows], batch.layout.key)
+        touched = np.zeros(size, dtype=np.bool_)
+        touched[new[batch.ts_us <= last_times(last, known, size)[new]]] = True
         touched[stored[gone]] = True
         chosen = np.flatnonzero(touched[stored])
         past = past.take(chosen)
         rows = concat_rows([past.rows.select(batch.rows.schema.names), batch.rows])
         gone = np.append(gone[chosen], np.zeros(len(batch), dtype=np.bool_))
-        return cls(rows, past, last, states, np.append(stored[chosen], new), known, keys.size, batch, gone)
+        group = np.zeros(1, dtype=np.int64) if distinct is None else groups_of(distinct, batch.layout.key)
+        ranked = total_order(EventBatch(rows, batch.layout))
+        order, starts, number = _key_by_key(ranked, np.append(stored[chosen], new))
+        return cls(rows, past, last, states, batch, gone, inverse(ranked), order, starts, number, known, group)
 
     @property
     def ts_us(self) -> Int64s:
@@ -100,31 +111,6 @@ class Arrangement:
     def stored(self) -> int:
         """How many of the rows are stored ones."""
         return 0 if self.past is None else self.past.rows.num_rows
-
-    @cached_property
-    def ranked(self) -> Int64s:
-        """The rows in the total order."""
-        if self.past is None:
-            return np.arange(self.rows.num_rows)
-        return total_order(EventBatch(self.rows, self.batch.layout))
-
-    @cached_property
-    def rank(self) -> Int64s:
-        """The place of each row in the total order."""
-        rank = np.empty(len(self.ranked), dtype=np.int64)
-        rank[self.ranked] = np.arange(len(self.ranked))
-        return rank
-
-    @cached_property
-    def order(self) -> Int64s:
-        """The rows key by key, in the total order within each."""
-        return self.ranked[order_by(self.key[self.ranked])]
-
-    @cached_property
-    def starts(self) -> Int64s:
-        """Where in the order the rows of a key begin."""
-        key = self.key[self.order]
-        return np.flatnonzero(np.append(True, key[1:] != key[:-1]))
 
     @cached_property
     def segment(self) -> Int64s:
@@ -147,9 +133,9 @@ class Arrangement:
     @cached_property
     def begin(self) -> Begin:
         """Where the run of each key begins."""
-        last_of_key = np.zeros(self.keys, dtype=np.int64)
+        last_of_key = np.zeros(len(self.key_group), dtype=np.int64)
         last_of_key[self.last_key] = 1 + np.arange(len(self.last_key))
-        last_state = last_of_key[self.key[self.order[self.starts]]]
+        last_state = last_of_key[self.number]
         if self.past is None:
             nothing = np.full(len(self.starts), _NO)
             return Begin(self.starts, last_state, nothing, nothing)
@@ -178,13 +164,29 @@ class Arrangement:
     @property
     def lost_a_row(self) -> Bools:
         """Which rows are of a key of which a stored row is void."""
-        lost = np.zeros(self.keys, dtype=np.bool_)
-        lost[self.key[self.gone]] = True
-        return lost[self.key]
+        lost = np.zeros(len(self.starts), dtype=np.bool_)
+        lost[self.segment_of_row[self.gone]] = True
+        return lost[self.segment_of_row]
+
+    @cached_property
+    def segment_of_row(self) -> Int64s:
+        """For each row, the number of its key among those that have rows."""
+        segment = np.empty(len(self.order), dtype=np.int64)
+        segment[self.order] = self.segment
+        return segment
+
+    @property
+    def new_group(self) -> Int64s:
+        """The group of the key of each row of the batch."""
+        group = np.empty(len(self.order), dtype=np.int64)
+        group[self.order] = np.repeat(self.key_group[self.number], np.diff(self.starts, append=len(self.order)))
+        return group[self.stored :]
 
     @cached_property
     def run_places(self) -> Int64s:
         """The places in the order that are run, in order."""
+        if self.past is None:
+            return np.arange(len(self.order))
         runs = np.arange(len(self.order)) >= self.begin.place[self.segment]
         return np.flatnonzero(runs & ~self.gone[self.order])
 
@@ -195,10 +197,21 @@ class Arrangement:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(self.is_old & (np.arange(len(self.order)) >= self.begin.old[self.segment]))
 
-    def work(self, places: Int64s, state: Int64s, wanted: Int64s) -> Work:
+    def work(self, step: KeyStep, places: Int64s, state: Int64s, wanted: Int64s) -> Work:
         """What is to be run: rows at places in the order, from states of their keys (`begin.state`, ...)."""
-        segment = self.segment[places]
-        starts = np.flatnonzero(np.append(True, segment[1:] != segment[:-1])[: len(places)])
-        rows = take_rows(users_columns(self.rows), self.order[places])
-        states = take_rows(self.states, state[segment[starts]])
-        return Work(rows, np.append(starts, len(places)), states, wanted, self.batch.layout.time)
+        time, starts = self.batch.layout.time, self.starts
+        rows = self.rows.select(step.reads(users_columns(self.rows).schema.names, time))
+        if len(places) < len(self.order):
+            segment = self.segment[places]
+            starts = np.flatnonzero(np.append(True, segment[1:] != segment[:-1])[: len(places)])
+            state = state[segment[starts]]
+        states = take_rows(self.states, state)
+        return Work(take_rows(rows, self.order[places]), np.append(starts, len(places)), states, wanted, time)
+
+
+def _key_by_key(ranked: Int64s, key: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Rows of a total order key by key, where in that keys begin, and the numbers of these keys."""
+    order = ranked[order_by(key[ranked])]
+    key = key[order]
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    return order, starts, key[starts]

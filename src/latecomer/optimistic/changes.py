@@ -7,36 +7,38 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import Bools, Int64s, equal_rows, order_by, take_rows
+from latecomer.events import Bools, Int64s, equal_rows, order_by, put_rows, take_rows, users_columns
 from latecomer.optimistic.arrangement import Arrangement
-from latecomer.windows.key_steps import Ran
+from latecomer.windows.key_steps import Ran, beside
 
 
 class Outputs(NamedTuple):
-    """Outputs of a run: the place in the order of the row that each comes from, and its number among those."""
+    """Outputs of a run: the number of the row that each comes from, and its number among the outputs of that row.
 
-    rows: pa.RecordBatch
-    place: Int64s
+    made: what the step has made; `rows` has the rows' own columns beside it where the step adds to them.
+    """
+
+    made: pa.RecordBatch
+    row: Int64s
     child: Int64s
-
-    @classmethod
-    def of(cls, ran: Ran, places: Int64s) -> Outputs:
-        """The outputs of rows at these places."""
-        place = places[ran.owner]
-        return cls(ran.outputs, place, child_numbers(place))
 
     def take(self, chosen: Int64s) -> Outputs:
         """Some of them."""
-        return Outputs(take_rows(self.rows, chosen), self.place[chosen], self.child[chosen])
+        return Outputs(take_rows(self.made, chosen), self.row[chosen], self.child[chosen])
 
     def in_order(self, arranged: Arrangement) -> Outputs:
         """The same in the total order of their rows; those of one row are in order already."""
-        rank = arranged.rank[arranged.order[self.place]]
-        if len(rank) == len(arranged.order) and not self.child.any():  # one for each row: the ranks are all numbers
-            positions = np.empty(len(rank), dtype=np.int64)
-            positions[rank] = np.arange(len(rank))
-            return self.take(positions)
-        return self.take(order_by(rank))
+        if arranged.past is None and len(self.row) == len(arranged.order) and not self.child.any():  # one for each row
+            return Outputs(put_rows(self.made, self.row), np.arange(len(self.row)), self.child)
+        return self.take(order_by(arranged.rank[self.row]))
+
+    def rows(self, arranged: Arrangement, *, adds: bool) -> pa.RecordBatch:
+        """The outputs as rows."""
+        if not adds:
+            return self.made
+        own = users_columns(arranged.rows)
+        as_they_are = len(self.row) == own.num_rows and bool((self.row[1:] > self.row[:-1]).all())
+        return beside(own if as_they_are else take_rows(own, self.row), self.made)
 
 
 def child_numbers(owner: Int64s) -> Int64s:
@@ -53,28 +55,33 @@ class Difference(NamedTuple):
     given: Outputs
 
 
-def compare(arranged: Arrangement, ran: Ran, before: Ran | None) -> Difference:
-    """The difference between two runs, in the total order."""
-    new = Outputs.of(ran, arranged.run_places)
+def compare(arranged: Arrangement, ran: Ran, before: Ran | None, *, adds: bool) -> Difference:
+    """The difference between two runs, in the total order; adds: each row has one output."""
+    if before is None and adds:
+        none = np.zeros(len(ran.owner), dtype=np.int64)
+        return Difference(None, Outputs(ran.outputs, arranged.order[arranged.run_places], none).in_order(arranged))
+    new_place = arranged.run_places[ran.owner]
+    new = Outputs(ran.outputs, arranged.order[new_place], child_numbers(new_place))
     if before is None:
         return Difference(None, new.in_order(arranged))
-    old = Outputs.of(before, arranged.old_places)
-    stays_old, stays_new = _alike(old, new)
+    old_place = arranged.old_places[before.owner]
+    old = Outputs(before.outputs, arranged.order[old_place], child_numbers(old_place))
+    stays_old, stays_new = _alike(old, old_place, new, new_place)
     void, given = old.take(np.flatnonzero(~stays_old)), new.take(np.flatnonzero(~stays_new))
     return Difference(void.in_order(arranged), given.in_order(arranged))
 
 
-def _alike(old: Outputs, new: Outputs) -> tuple[Bools, Bools]:
-    """Which outputs of each run the other one has at the same place."""
-    stays_old, stays_new = (np.zeros(len(each.place), dtype=np.bool_) for each in (old, new))
-    if len(old.place) == 0 or len(new.place) == 0:
+def _alike(old: Outputs, old_place: Int64s, new: Outputs, new_place: Int64s) -> tuple[Bools, Bools]:
+    """Which outputs of each run the other one has at the same place in the order."""
+    stays_old, stays_new = (np.zeros(len(each), dtype=np.bool_) for each in (old_place, new_place))
+    if len(old_place) == 0 or len(new_place) == 0:
         return stays_old, stays_new
     most = int(max(old.child.max(), new.child.max())) + 1
-    codes = new.place * most + new.child  # rising: rows are run in their order
-    wanted = old.place * most + old.child
+    codes = new_place * most + new.child  # rising: rows are run in their order
+    wanted = old_place * most + old.child
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     hit = np.flatnonzero(codes[at] == wanted)
-    same = hit[equal_rows(take_rows(old.rows, hit), take_rows(new.rows, at[hit]))]
+    same = hit[equal_rows(take_rows(old.made, hit), take_rows(new.made, at[hit]))]
     stays_old[same], stays_new[at[same]] = True, True
     return stays_old, stays_new
 

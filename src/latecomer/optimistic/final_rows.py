@@ -25,21 +25,23 @@ from latecomer.events import (
 from latecomer.optimistic.arrangement import STATED
 from latecomer.optimistic.history import Past
 from latecomer.windows.grouping import number_keys
-from latecomer.windows.key_steps import NO_ROWS, KeyStep, Ran, Work
+from latecomer.windows.key_steps import NO_ROWS, KeyStep, Ran, Work, beside
 
 
 class RunRows(NamedTuple):
-    """Rows that were run, what came of them, and which of them are meant."""
+    """Rows that were run, what came of them, which of them are meant, and whether the step adds to them."""
 
     rows: pa.RecordBatch
     ran: Ran
     chosen: Bools
+    adds: bool
 
     @property
     def outputs(self) -> tuple[pa.RecordBatch, Int64s]:
         """The outputs of the rows that are meant, and the number of its row for each."""
         kept = np.flatnonzero(self.chosen[self.ran.owner])
-        return take_rows(self.ran.outputs, kept), self.ran.owner[kept]
+        owner, made = self.ran.owner[kept], take_rows(self.ran.outputs, kept)
+        return beside(take_rows(users_columns(self.rows), owner), made) if self.adds else made, owner
 
     @property
     def failed(self) -> pa.RecordBatch:
@@ -63,7 +65,7 @@ def run_stored(step: KeyStep, past: Past, meant: Bools, layout: Layout) -> RunRo
     before = take_rows(rows.select(states), starts)
     work = Work(users_columns(rows), np.append(starts, rows.num_rows), before, NO_ROWS, layout.time)
     events = rows.select([name for name in rows.schema.names if name not in (*states, STATED)])
-    return RunRows(events, step.run(work, layout), meant[order])
+    return RunRows(events, step.run(work, layout), meant[order], step.adds)
 
 
 def in_total_order(parts: Sequence[RunRows], layout: Layout) -> pa.RecordBatch | None:

@@ -11,14 +11,14 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from latecomer._jit import kernel
 from latecomer.chunks import CHUNK_BYTES, Chunk, Store, magnitude, small_groups
-from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, order_by, take_rows
+from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, take_rows
 
 _PARTS = 8  # of the bound
 
@@ -47,11 +47,20 @@ class Past(NamedTuple):
         return Past(take_rows(self.rows, chosen), self.chunk[chosen], self.place[chosen], self.chunks)
 
 
-class Piece(NamedTuple):
-    """Rows that become a chunk: their places, in order of time, and the group of their keys."""
+class Dealt(NamedTuple):
+    """Rows dealt into pieces that become chunks: the place of each among all, and where the pieces begin and end.
 
-    places: Int64s
-    group: int
+    group: of the keys of each piece.
+    """
+
+    place: Int64s
+    bounds: list[int]
+    group: list[int]
+
+    @property
+    def sizes(self) -> Int64s:
+        """How many rows each piece has."""
+        return np.diff(self.bounds)
 
 
 class History:
@@ -86,24 +95,36 @@ class History:
         place = np.concatenate([np.arange(size) for size in sizes])
         return Past(concat_rows(parts), np.repeat(np.arange(len(chosen)), sizes), place, chosen)
 
-    def cut(self, ts_us: Int64s, group: Int64s, row_bytes: int) -> Iterator[Piece]:
-        """Cut rows that are in order of time into pieces of one group and stretch, none much larger than a chunk.
+    def deal(self, ts_us: Int64s, group: Int64s, groups: int, row_bytes: int) -> Dealt:
+        """Deal rows that are in order of time into pieces of one group and stretch, none much larger than a chunk.
 
         Rows of one time stay together: equal ones are told apart by their places in a chunk.
         """
+        first, last = self.stretches.starts(ts_us[[0, -1]]) // self.stretches.length_us
+        parts = self._parts(ts_us, group, groups, int(last - first) + 1)
+        place, starts = deal(*parts)
+        times = np.empty_like(ts_us)
+        times[place] = ts_us
         most = max(1, CHUNK_BYTES // max(1, row_bytes))
-        stretch = self.stretches.starts(ts_us)
-        stretch = (stretch - stretch[0]) // self.stretches.length_us  # times are in order: the first is the least
-        number = group * (int(stretch[-1]) + 1) + stretch
-        order = order_by(number)
-        ends = np.flatnonzero(np.diff(number[order])) + 1
-        for places in np.split(order, ends):
-            start, times = 0, ts_us[places]
-            while start < len(places):
-                last_us = times[min(start + most, len(places)) - 1]
-                stop = int(np.searchsorted(times, last_us, side="right"))
-                yield Piece(places[start:stop], int(group[places[0]]))
-                start = stop
+        bounds = [0]
+        owner: list[int] = []
+        for number in np.flatnonzero(np.diff(starts)):
+            end = int(starts[number + 1])
+            while bounds[-1] < end:
+                last_us = times[min(bounds[-1] + most, end) - 1]
+                bounds.append(bounds[-1] + int(np.searchsorted(times[bounds[-1] : end], last_us, side="right")))
+                owner.append(int(number) % groups)
+        return Dealt(place, bounds, owner)
+
+    def _parts(self, ts_us: Int64s, group: Int64s, groups: int, stretches: int) -> tuple[Int64s, int]:
+        """The number of the group and stretch of each row, and how many there are."""
+        if stretches > len(ts_us):  # far apart: those without a row have no number
+            _, stretch = np.unique(self.stretches.starts(ts_us), return_inverse=True)
+        else:
+            first_us = self.stretches.starts(ts_us[:1])
+            ends = np.searchsorted(ts_us, first_us + self.stretches.length_us * np.arange(1, stretches))
+            stretch = np.repeat(np.arange(stretches), np.diff(ends, prepend=0, append=len(ts_us)))
+        return stretch * groups + group, (int(stretch[-1]) + 1) * groups
 
     def append(self, rows: pa.RecordBatch, group: int) -> None:
         """Store rows of one group and one stretch."""
@@ -138,6 +159,21 @@ class History:
         """The least time of rows that may be stored after a punctuation."""
         last_us = self.stretches.passed(passed_us)
         return last_us if last_us == NEVER_US else last_us + 1
+
+
+@kernel
+def deal(part: Int64s, parts: int) -> tuple[Int64s, Int64s]:
+    """The place of each row when rows are dealt into numbered parts, in order within each, and where parts begin."""
+    starts = np.zeros(parts + 1, dtype=np.int64)
+    for i in range(len(part)):
+        starts[part[i] + 1] += 1
+    for number in range(parts):
+        starts[number + 1] += starts[number]
+    place, following = np.empty(len(part), dtype=np.int64), starts[:-1].copy()
+    for i in range(len(part)):
+        place[i] = following[part[i]]
+        following[part[i]] += 1
+    return place, starts
 
 
 def _restated(rows: pa.RecordBatch, places: Int64s, states: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,39 +7,49 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import NEVER_US, Bools, Int64s, concat_rows, take_rows
-from latecomer.optimistic.arrangement import STATED, Arrangement
-from latecomer.optimistic.history import History, Piece
-from latecomer.optimistic.key_states import LAST, LastStates
-from latecomer.windows.key_steps import OFTEN, Ran
+from latecomer.events import Bools, Int64s, concat_rows, put_rows, take_rows
+from latecomer.optimistic.arrangement import STATED, Arrangement, last_times
+from latecomer.optimistic.history import Dealt, History
+from latecomer.optimistic.key_states import GROUPS, LAST, LastStates
+from latecomer.windows.key_steps import OFTEN, Ran, beside
 
 
 class Keeping(NamedTuple):
-    """The rows of the batch that are stored, piece by piece, and which rows of the batch are stored with a state."""
+    """The rows of the batch that are stored, which are those from `first` on, and how they are dealt into chunks.
 
-    chosen: Int64s
-    pieces: list[Piece]
+    stated: which rows of the batch are stored with a state. some: not all that are stored are.
+    """
+
+    first: int
+    dealt: Dealt | None
     stated: Bools
-    every: int
+    some: bool
 
 
-def plan_keeping(arranged: Arrangement, group: Int64s, history: History, from_us: int, every: int) -> Keeping:
+def plan_keeping(arranged: Arrangement, history: History, from_us: int, every: int) -> Keeping:
     """Choose the rows from a time on; `every`: how many rows of a key may lie between two states."""
     batch = arranged.batch
-    chosen = np.flatnonzero(batch.ts_us >= from_us)
+    first, some = int(np.searchsorted(batch.ts_us, from_us)), every > OFTEN
+    stated = np.zeros(len(batch), dtype=np.bool_)
+    if first == len(batch):
+        return Keeping(first, None, stated, some)
     state_bytes = arranged.states.nbytes // arranged.states.num_rows
     row_bytes = 2 * batch.rows.nbytes // max(1, len(batch)) + 8 * len(arranged.state_columns) + state_bytes
-    pieces = list(history.cut(batch.ts_us[chosen], group[chosen], row_bytes)) if len(chosen) else []
-    stated = np.zeros(len(batch), dtype=np.bool_)
-    stated[chosen] = True
-    if every > OFTEN:
-        stated[:] = _some_of(arranged, every)
-        for piece in pieces:
-            places = chosen[piece.places]
-            _, first = np.unique(arranged.key[arranged.stored + places], return_index=True)
-            stated[places[first]] = True
-        stated[batch.ts_us < from_us] = False
-    return Keeping(chosen, pieces, stated, every)
+    dealt = history.deal(batch.ts_us[first:], arranged.new_group[first:], GROUPS, row_bytes)
+    stated[first:] = ~np.bool_(some)
+    if some:
+        stated[first:] = _some_of(arranged, every)[first:] | _first_of_key(arranged, first, dealt)
+    return Keeping(first, dealt, stated, some)
+
+
+def _first_of_key(arranged: Arrangement, first: int, dealt: Dealt) -> Bools:
+    """Of the rows of the batch from one on, the first of each key in a piece."""
+    piece = np.repeat(np.arange(len(dealt.group)), dealt.sizes)[dealt.place]
+    key = arranged.segment_of_row[arranged.stored + first :]
+    _, rows = np.unique(piece * len(arranged.starts) + key, return_index=True)
+    is_first = np.zeros(len(key), dtype=np.bool_)
+    is_first[rows] = True
+    return is_first
 
 
 def _some_of(arranged: Arrangement, every: int) -> Bools:
@@ -53,6 +63,8 @@ def _some_of(arranged: Arrangement, every: int) -> Bools:
 
 def wanted_states(arranged: Arrangement, keeping: Keeping) -> Int64s:
     """Of the rows that are run, those before which the state is wanted: stored ones, and new ones to be stored so."""
+    if arranged.past is None and keeping.stated.all():
+        return arranged.run_places
     row = arranged.order[arranged.run_places]
     stated = np.append(np.ones(arranged.stored, dtype=np.bool_), keeping.stated)
     return np.flatnonzero(stated[row])
@@ -60,41 +72,49 @@ def wanted_states(arranged: Arrangement, keeping: Keeping) -> Int64s:
 
 def store_rows(arranged: Arrangement, ran: Ran, wanted: Int64s, keeping: Keeping, history: History) -> None:
     """Store the rows of the batch that are to be, with the states before them."""
-    if len(keeping.chosen) == 0:
+    if keeping.dealt is None:
         return
+    rows = put_rows(_with_states(arranged, ran, wanted, keeping), keeping.dealt.place)
+    for start, size, group in zip(keeping.dealt.bounds, keeping.dealt.sizes, keeping.dealt.group, strict=False):
+        history.append(rows.slice(start, size), group)
+
+
+def _with_states(arranged: Arrangement, ran: Ran, wanted: Int64s, keeping: Keeping) -> pa.RecordBatch:
+    """The rows that are stored, each with the state before it, or some of them."""
+    rows, stated = arranged.batch.rows.slice(keeping.first), keeping.stated[keeping.first :]
+    if arranged.past is None and len(wanted) == len(arranged.batch):
+        whole = beside(rows, put_rows(ran.before, arranged.order))
+        return whole.append_column(STATED, pa.array(stated)) if keeping.some else whole
     state_of = np.full(arranged.rows.num_rows, -1)
     state_of[arranged.order[arranged.run_places[wanted]]] = np.arange(len(wanted))
-    order = keeping.chosen[np.concatenate([piece.places for piece in keeping.pieces])]
-    rows, found = take_rows(arranged.batch.rows, order), state_of[arranged.stored + order]
-    states = pa.array(found, mask=found < 0) if keeping.every > OFTEN else pa.array(found)
-    for name, column in zip(ran.before.schema.names, ran.before.columns, strict=True):
-        rows = rows.append_column(name, column.take(states))
-    if keeping.every > OFTEN:
-        rows = rows.append_column(STATED, pa.array(found >= 0))
-    start = 0
-    for piece in keeping.pieces:
-        history.append(rows.slice(start, len(piece.places)), piece.group)
-        start += len(piece.places)
+    found = state_of[arranged.stored + keeping.first :]
+    rows = beside(rows, take_rows(ran.before, found) if not keeping.some else _taken(ran.before, found))
+    return rows.append_column(STATED, pa.array(found >= 0)) if keeping.some else rows
 
 
-def last_states(arranged: Arrangement, ran: Ran, group: Int64s) -> LastStates:
-    """The last states of all keys of the groups of a batch, after it; group: of each row, stored ones first."""
+def _taken(rows: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
+    """Rows at places, null where there is none."""
+    index = pa.array(places, mask=places < 0)
+    return pa.RecordBatch.from_arrays([column.take(index) for column in rows.columns], schema=rows.schema)
+
+
+def last_states(arranged: Arrangement, ran: Ran) -> LastStates:
+    """The last states of all keys of the groups of a batch, after it."""
     first, last, key = arranged.order[arranged.starts], arranged.last, arranged.batch.layout.key
-    number = arranged.key[first]
-    last_us = np.full(arranged.keys, NEVER_US)
-    last_us[arranged.last_key] = last.last_us
+    number, group = arranged.number, arranged.key_group
+    last_us = last_times(last, arranged.last_key, len(group))
     ends = arranged.order[np.append(arranged.starts[1:], len(arranged.order)) - 1]
     last_us[number] = np.maximum(last_us[number], arranged.ts_us[ends])
     states = _after(arranged, ran)
     columns = [*take_rows(arranged.rows.select(list(key)), first).columns, pa.array(last_us[number]), *states.columns]
     rows = pa.RecordBatch.from_arrays(columns, names=[*key, LAST, *states.schema.names])
-    touched = np.zeros(arranged.keys, dtype=np.bool_)
+    touched = np.zeros(len(group), dtype=np.bool_)
     touched[number] = True
     left = np.flatnonzero(~touched[arranged.last_key])
     if len(left) == 0:
-        return LastStates(rows, group[first])
+        return LastStates(rows, group[number])
     untouched = take_rows(last.rows.select(rows.schema.names), left)
-    return LastStates(concat_rows([untouched, rows.cast(untouched.schema)]), np.append(last.group[left], group[first]))
+    return LastStates(concat_rows([untouched, rows.cast(untouched.schema)]), np.append(last.group[left], group[number]))
 
 
 def _after(arranged: Arrangement, ran: Ran) -> pa.RecordBatch:

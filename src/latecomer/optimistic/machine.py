@@ -40,17 +40,17 @@ from latecomer.events import (
     take_rows,
     users_columns,
 )
-from latecomer.optimistic.arrangement import STATED, Arrangement, behind_last
+from latecomer.optimistic.arrangement import STATED, Arrangement, last_times
+from latecomer.optimistic.batch_keys import BatchKeys
 from latecomer.optimistic.changes import Outputs, compare, states_again
 from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
-from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates, groups_of
+from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates
 from latecomer.optimistic.positions import HASH, as_events, with_hash
 from latecomer.optimistic.retractions import Matched, match_retractions
 from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
 from latecomer.progress import Timeline
-from latecomer.windows.grouping import number_keys
 from latecomer.windows.key_steps import Ran
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ class Optimist(Machine):
 
     def _run(self, batch: EventBatch, turn: Turn) -> Generator[Output, None, list[RunRows]]:
         """Put rows where they belong, run what follows them, give what changes; returns what has become final."""
-        group, arranged = self._arranged(batch)
+        arranged = self._arranged(batch)
         if len(arranged.order) == 0:
             self._last.put(arranged.last)
             return self._final_stored(None, turn)
         from_us = self._history.held_from(turn.passed_us)
-        keeping = plan_keeping(arranged, group[arranged.stored :], self._history, from_us, self._step.every)
+        keeping = plan_keeping(arranged, self._history, from_us, self._step.every)
         wanted = wanted_states(arranged, keeping)
-        ran = self._step.run(arranged.work(arranged.run_places, arranged.begin.state, wanted), self.layout)
+        ran = self._step.run(arranged.work(self._step, arranged.run_places, arranged.begin.state, wanted), self.layout)
         self._check_failed(ran)
         before = self._ran_before(arranged)
         yield from self._changes(arranged, ran, before, turn.passed_us)
@@ -136,32 +136,31 @@ class Optimist(Machine):
         if before is not None:
             self._restate(arranged, ran, wanted, before)
         store_rows(arranged, ran, wanted, keeping, self._history)
-        self._last.put(last_states(arranged, ran, group))
+        self._last.put(last_states(arranged, ran))
         return final
 
-    def _arranged(self, batch: EventBatch) -> tuple[Int64s, Arrangement]:
-        """The rows among those that are stored, and the groups of their keys."""
+    def _arranged(self, batch: EventBatch) -> Arrangement:
+        """The rows among those that are stored."""
         states = self._step.state(batch.user_rows.schema, self.layout)
-        group = groups_of(batch.rows, self.layout.key)
+        keys = BatchKeys.of(batch)
         fields = [*(batch.rows.schema.field(name) for name in self.layout.key), pa.field(LAST, pa.int64()), *states]
-        last = self._last.take(np.flatnonzero(np.bincount(group)), pa.schema(fields))
-        keys = number_keys([batch.rows, last.rows], self.layout.key)
-        past = self._load(batch, group, behind_last(batch.ts_us, last, keys))
+        last = self._last.take(keys.groups, pa.schema(fields))
+        last_keys = keys.with_last(last)
+        last_us = last_times(last, last_keys.number, len(last_keys.group))
+        past = self._load(batch, keys, last_us[: len(keys.group)])
         matched = self._match(batch, past)
-        if len(matched.batch) < len(batch):
-            group = groups_of(matched.batch.rows, self.layout.key)
         if past is None and len(matched.batch) == len(batch):
-            return group, Arrangement.of_new(matched.batch, last, states, keys)
-        arranged = Arrangement.of(matched.batch, past, matched.gone, last, states)
-        return (group if arranged.past is None else np.append(arranged.past.group, group)), arranged
+            return Arrangement.of_new(matched.batch, keys, last, last_keys, states)
+        return Arrangement.of(matched.batch, past, matched.gone, last, states)
 
-    def _load(self, batch: EventBatch, group: Int64s, behind: Bools) -> Past | None:
-        """What is stored of the groups of rows that come behind others, or take others back."""
-        touching = behind | (batch.change < 0)
-        if not touching.any():
+    def _load(self, batch: EventBatch, keys: BatchKeys, last_us: Int64s) -> Past | None:
+        """What is stored of the groups of rows that come behind the last of their key, or take others back."""
+        retracts = batch.change < 0
+        if not retracts.any() and (batch.ts_us[keys.rows.firsts] > last_us).all():
             return None
+        touching = retracts | (batch.ts_us <= keys.rows.spread(last_us))
         from_us = np.full(GROUPS, FOREVER_US)
-        np.minimum.at(from_us, group[touching], batch.ts_us[touching])
+        np.minimum.at(from_us, keys.rows.spread(keys.group)[touching], batch.ts_us[touching])
         late_group = np.flatnonzero(from_us < FOREVER_US)
         return self._history.load(late_group, from_us[late_group])
 
@@ -182,7 +181,7 @@ class Optimist(Machine):
         places = arranged.old_places
         if len(places) == 0:
             return None
-        work = arranged.work(places, arranged.begin.old_state, np.arange(len(places)))
+        work = arranged.work(self._step, places, arranged.begin.old_state, np.arange(len(places)))
         return self._step.run(work, self.layout)
 
     def _check_failed(self, ran: Ran) -> None:
@@ -193,21 +192,24 @@ class Optimist(Machine):
 
     def _changes(self, arranged: Arrangement, ran: Ran, before: Ran | None, passed_us: int) -> Iterator[Output]:
         """What is void, and what is new."""
-        difference = compare(arranged, ran, before)
-        if difference.void is not None and len(difference.void.place):
-            self._counts[VOIDED] += len(difference.void.place)
+        difference = compare(arranged, ran, before, adds=self._step.adds)
+        if difference.void is not None and len(difference.void.row):
+            self._counts[VOIDED] += len(difference.void.row)
             yield self._output(arranged, difference.void, -1, passed_us)
-        if len(difference.given.place):
+        if len(difference.given.row):
             yield self._output(arranged, difference.given, 1, passed_us)
 
     def _output(self, arranged: Arrangement, outputs: Outputs, change: int, passed_us: int) -> Output:
         """Outputs with what they change."""
         if self._settings.goes_on:
-            return Output(Lane.RESULTS, as_events(arranged, outputs, change, first=not self._settings.derived))
-        final = int64_view(outputs.rows.column(self.layout.time)) <= passed_us
-        first = np.where(final, pane_code(Pane.ON_TIME), pane_code(Pane.EARLY))
-        panes = np.where(arranged.is_old[outputs.place], pane_code(Pane.REVISED), first).astype(np.int8)
-        return revisable(outputs.rows, change, panes, pa.array(final))
+            first = not self._settings.derived
+            return Output(Lane.RESULTS, as_events(arranged, outputs, change, adds=self._step.adds, first=first))
+        rows = outputs.rows(arranged, adds=self._step.adds)
+        final = int64_view(rows.column(self.layout.time)) <= passed_us
+        panes = np.where(final, np.int8(pane_code(Pane.ON_TIME)), np.int8(pane_code(Pane.EARLY)))
+        if arranged.past is not None:
+            panes[outputs.row < arranged.stored] = pane_code(Pane.REVISED)
+        return revisable(rows, change, panes, pa.array(final))
 
     def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
         """Store the states that have changed before stored rows, and no longer what is void."""
@@ -236,7 +238,7 @@ class Optimist(Machine):
         self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) + failed
         if not self._settings.barrier and len(ran.failed) == 0:
             return []
-        return [RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]))]
+        return [RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]), self._step.adds)]
 
     def _final_stored(self, arranged: Arrangement | None, turn: Turn) -> list[RunRows]:
         """The stored rows that are final and were not run, run again; nothing where nobody wants to know."""

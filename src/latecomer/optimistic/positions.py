@@ -35,15 +35,15 @@ def with_hash(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     return rows.append_column(HASH, pa.array(hash_rows([rows.column(name) for name in names], rows.num_rows)))
 
 
-def as_events(arranged: Arrangement, outputs: Outputs, change: int, *, first: bool) -> pa.RecordBatch:
+def as_events(arranged: Arrangement, outputs: Outputs, change: int, *, adds: bool, first: bool) -> pa.RecordBatch:
     """Outputs as the events of the next step: with their positions, their ticks, and what they change."""
-    owner, layout = arranged.order[outputs.place], arranged.batch.layout
-    roots = take_rows(arranged.rows, owner)
+    layout = arranged.batch.layout
+    roots = take_rows(arranged.rows, outputs.row)
     places = [roots.column(name) for name in layout.order]
     if first:
-        places.append(pa.array(number_among_equals(arranged)[outputs.place]))
+        places.append(pa.array(number_among_equals(arranged)[outputs.row]))
     places.append(pa.array(outputs.child))
-    rows = outputs.rows
+    rows = outputs.rows(arranged, adds=adds)
     if layout.source is not None:
         rows = rows.append_column(SOURCE, roots.column(layout.source))
     for number, values in enumerate(places):
@@ -53,10 +53,12 @@ def as_events(arranged: Arrangement, outputs: Outputs, change: int, *, first: bo
 
 
 def number_among_equals(arranged: Arrangement) -> Int64s:
-    """For each place in the order, the number of its row among equal rows of its key, time, source and tick."""
-    order, rows = arranged.order, arranged.rows
-    same = arranged.key[order][1:] == arranged.key[order][:-1]
+    """For each row its number among equal rows of its key, time, source and tick."""
+    order, rows, segment = arranged.order, arranged.rows, arranged.segment
+    same = segment[1:] == segment[:-1]
     for values in (arranged.ts_us, *(int64_view(rows.column(name)) for name in (TICK_FIELD.name, HASH))):
         same &= values[order][1:] == values[order][:-1]
     first = np.flatnonzero(np.append(True, ~same)[: len(order)])
-    return np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    return numbers

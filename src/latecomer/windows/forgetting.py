@@ -30,6 +30,13 @@ class Forgetting(KeyStep):
     def every(self) -> int:
         return self.step.every
 
+    @property
+    def adds(self) -> bool:
+        return self.step.adds
+
+    def reads(self, names: list[str], time: str) -> list[str]:
+        return self.step.reads(names, time)
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         return self.step.output(columns, layout)
 

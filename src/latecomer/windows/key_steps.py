@@ -46,6 +46,8 @@ class Work(NamedTuple):
 class Ran(NamedTuple):
     """What a step made of rows: outputs, the place of the row that each comes from, and states.
 
+    outputs: of a step that adds columns to rows (`KeyStep.adds`), only those; `whole_outputs` has the rows beside them.
+
     before: before the rows that were wanted. after: after each stretch. failed, reasons: the places of rows that could
     not be used, and why: for the state it is as if they were not there.
     """
@@ -65,6 +67,15 @@ class KeyStep(ABC):
     def every(self) -> int:
         """How many rows of a key may lie between two states that are kept: 1 where a state is small."""
         return OFTEN
+
+    @property
+    def adds(self) -> bool:
+        """Whether its outputs are the rows themselves, one for each, with columns added."""
+        return False
+
+    def reads(self, names: list[str], time: str) -> list[str]:
+        """Of the columns of the rows, those that it looks at, the time among them: it need not be given others."""
+        return names
 
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
@@ -89,6 +100,16 @@ class KeyStep(ABC):
     @abstractmethod
     def shown(self) -> str:
         """As text for people."""
+
+
+def beside(rows: pa.RecordBatch, added: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows with columns added."""
+    return pa.RecordBatch.from_arrays([*rows.columns, *added.columns], schema=pa.schema([*rows.schema, *added.schema]))
+
+
+def whole_outputs(step: KeyStep, ran: Ran, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """What a step made of rows, with their own columns where it adds to them."""
+    return beside(rows, ran.outputs) if step.adds else ran.outputs
 
 
 NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)

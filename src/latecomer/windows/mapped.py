@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout, take_rows
-from latecomer.windows.key_steps import KeyStep, Ran, Work
+from latecomer.windows.key_steps import KeyStep, Ran, Work, whole_outputs
 from latecomer.windows.operators import check_returns
 from latecomer.windows.user_fold import as_tuple, check_not_added, row_type, rows_returned
 
@@ -55,15 +55,16 @@ class Mapped(KeyStep):
 
     def run(self, work: Work, layout: Layout) -> Ran:
         ran = self.step.run(work, layout)
-        make, names = row_type(tuple(ran.outputs.schema.names))._make, self.returns.names
+        given = whole_outputs(self.step, ran, work.rows)
+        make, names = row_type(tuple(given.schema.names))._make, self.returns.names
         rows: list[tuple[Any, ...]] = []
         owner: list[int] = []
-        for number, values in enumerate(zip(*(each.to_pylist() for each in ran.outputs.columns), strict=True)):
+        for number, values in enumerate(zip(*(each.to_pylist() for each in given.columns), strict=True)):
             made = [as_tuple(each, names) for each in self._called(make(values))]
             rows += made
             owner += [number] * len(made)
         places = np.array(owner, dtype=np.int64)
-        outputs = take_rows(ran.outputs.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
+        outputs = take_rows(given.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
         said = rows_returned(rows, self.returns, f"map {self.name}")
         for name, column in zip(said.schema.names, said.columns, strict=True):
             outputs = outputs.append_column(name, column)

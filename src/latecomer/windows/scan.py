@@ -36,6 +36,14 @@ class Scan(KeyStep):
     def every(self) -> int:
         return max(function.every for function in self.functions)
 
+    @property
+    def adds(self) -> bool:
+        return True
+
+    def reads(self, names: list[str], time: str) -> list[str]:
+        wanted = {time, *(function.column for function in self.functions)}
+        return [name for name in names if name in wanted]
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema(own_columns(columns))
         time, taken = own.field(layout.time).type, {name.lower() for name in own.names}
@@ -60,19 +68,19 @@ class Scan(KeyStep):
         )
 
     def run(self, work: Work, layout: Layout) -> Ran:
-        outputs = work.rows
+        results: list[pa.Array] = []
         before: list[pa.Array] = []
         after: list[pa.Array] = []
         states = iter(work.state.columns)
         for function in self.functions:
             kinds = function.state_types(function.input_type(work.rows.schema), work.rows.schema.field(work.time).type)
             scanned = function.run(work, [next(states) for _ in kinds])
-            outputs = outputs.append_column(function.name, scanned.results)
+            results.append(scanned.results)
             before += scanned.before
             after += scanned.after
         names = work.state.schema
         return Ran(
-            outputs,
+            pa.RecordBatch.from_arrays(results, names=[function.name for function in self.functions]),
             np.arange(work.rows.num_rows),
             pa.RecordBatch.from_arrays(before, schema=names),
             pa.RecordBatch.from_arrays(after, schema=names),

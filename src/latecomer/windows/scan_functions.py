@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from latecomer._jit import kernel
 from latecomer.errors import InputError, must
-from latecomer.events import Bools, Int64s
+from latecomer.events import Bools, Int64s, as_bits
 from latecomer.windows.key_steps import OFTEN, Work
 
 States = list[pa.Array]
@@ -127,6 +127,12 @@ class Accumulating(ScanFunction):
 
 def value_before(values: pa.Array, state: pa.Array, work: Work) -> pa.Array:
     """The value of the row before each wanted one; before the first of a stretch, that of the state."""
+    bits, known = as_bits(values), as_bits(state)
+    if len(work.wanted) == len(values) and bits is not None and known is not None:  # before every row
+        moved = np.empty(len(values), dtype=bits.to_numpy().dtype)
+        moved[1:] = bits.to_numpy()[:-1]
+        moved[work.starts[:-1]] = known.to_numpy()
+        return pa.array(moved).view(values.type)
     together = pa.concat_arrays([values, state])
     stretch = np.searchsorted(work.starts, work.wanted, side="right") - 1
     is_first = work.starts[stretch] == work.wanted
