@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
-import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -18,13 +16,12 @@ from pyarrow import fs
 
 from latecomer import basic, reorder, slack, tiers, timetravel
 from latecomer.contract import VERBS
+from latecomer.control_file import FILE, opened, read_file, read_values, write_values
 from latecomer.controls import Control, stage_control
 from latecomer.errors import InputError, StateError, must
 
-FILE, SETTINGS = "latecomer-control.json", "latecomer"
+SETTINGS = "latecomer"
 BUILT_IN = (basic, reorder, slack, tiers, timetravel)  # the strategies that are always known
-
-Values = dict[str, int | str]
 
 
 class _Controllable(NamedTuple):
@@ -35,23 +32,6 @@ class _Controllable(NamedTuple):
     control: Control
 
 
-def read_values(path: str) -> tuple[int, Values]:
-    """The version and the control values that a file has; none where there is no such file."""
-    try:
-        data = _read(path)
-    except FileNotFoundError:
-        return 0, {}
-    try:
-        found = json.loads(data)
-        version, values = int(found["version"]), dict(found["values"])
-        if not all(isinstance(value, int | str) for value in values.values()):
-            raise ValueError(values)
-        return version, values
-    except (ValueError, TypeError, KeyError) as error:
-        advice = "delete it and set the values again"
-        raise StateError(must("control file", "be what latecomer wrote", path, advice)) from error
-
-
 def is_stage(stored: object) -> bool:
     """Whether a stage is as it was stored: its strategy and number, and a value for each that can be changed."""
     if not isinstance(stored, dict) or not isinstance(stored.get("number"), int):
@@ -60,16 +40,6 @@ def is_stage(stored: object) -> bool:
     settings = VERBS.get(strategy) if isinstance(strategy, str) else None
     controls = {} if settings is None else settings.controls
     return isinstance(strategy, str) and all(isinstance(stored.get(c.stored), int | str) for c in controls.values())
-
-
-def write_values(path: str, values: Values) -> None:
-    """Write control values as one file, which is there as a whole or not at all."""
-    system, place = _opened(path)
-    version = time.time_ns() // 1_000  # later than any that the query has seen, also if the file was lost
-    new = f"{place}.{uuid.uuid4().hex[:8]}.new"  # two may write at once: a person, and what steers a query
-    with system.open_output_stream(new) as stream:
-        stream.write(json.dumps({"version": version, "values": values}).encode())
-    system.move(new, place)
 
 
 class Controlled:
@@ -146,10 +116,10 @@ def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
     """What the query of a checkpoint was started with, stage by stage."""
     folder = f"{checkpoint}/{SETTINGS}"
     try:
-        system, place = _opened(folder)
+        system, place = opened(folder)
         found = system.get_file_info(fs.FileSelector(place, recursive=True))
         shown = [each.path for each in found if each.is_file and os.path.basename(each.path)[0] not in "._"]
-        records = [json.loads(_read(path, system)) for path in shown]
+        records = [json.loads(read_file(path, system)) for path in shown]
         stages: dict[str, dict[str, Any]] = max(records, key=lambda record: record["number"])["stages"]
         if not all(map(is_stage, stages.values())):
             raise ValueError(stages)
@@ -157,19 +127,3 @@ def _stored_stages(checkpoint: str) -> dict[str, dict[str, Any]]:
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
         advice = "give the folder that .start(checkpoint=...) was given, on a file system that pyarrow knows"
         raise StateError(must("checkpoint", "be that of a query of this version", checkpoint, advice)) from None
-
-
-def _read(path: str, system: fs.FileSystem | None = None) -> bytes:
-    known, place = (system, path) if system is not None else _opened(path)
-    with known.open_input_stream(place) as stream:
-        data: bytes = stream.read()
-    return data
-
-
-def _opened(path: str) -> tuple[fs.FileSystem, str]:
-    if path.startswith("file:"):
-        return fs.LocalFileSystem(), "/" + path.removeprefix("file:").lstrip("/")
-    if "://" in path:
-        system, place = fs.FileSystem.from_uri(path)
-        return system, place
-    return fs.LocalFileSystem(), os.path.abspath(path)

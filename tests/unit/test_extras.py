@@ -76,3 +76,9 @@ def test_other_libraries_are_named_by_python_itself() -> None:
         import_module("no_such_library")
     with pytest.raises(MissingExtraError), needed_for("this"):
         raise ModuleNotFoundError(name="pyspark.sql")
+
+
+@pytest.mark.parametrize("module", ["latecomer.spark.control", "latecomer.spark.heartbeat", "latecomer.spark.playback"])
+def test_a_source_s_own_process_starts_without_the_strategies_and_their_compiler(module: str) -> None:
+    done = run_without([], f"import {module}\nprint([name for name in ('numba', 'pandas') if name in sys.modules])")
+    assert done.stdout == "[]\n", done.stderr

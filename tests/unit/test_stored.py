@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from latecomer import control
+from latecomer.control_file import read_values
 from latecomer.errors import StateError
-from latecomer.query_control import read_values
 from latecomer.reorder import Reorder
 from latecomer.spark.stored import Stored, find_checkpoint, question
 

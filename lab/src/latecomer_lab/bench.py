@@ -85,17 +85,23 @@ def slack(
 
 @app.command()
 def optimistic(
-    rows: Annotated[int, typer.Option(min=8_000, help="Rows in a micro-batch.")] = 400_000,
-    rounds: RoundsOption = 3,
+    rows: Annotated[
+        int | None, typer.Option(min=8_000, help="Rows in a micro-batch; 400,000, on Spark 800,000.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How often every path runs; 7, on Spark 2.")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Whole queries on Spark instead (about 6 minutes).")] = False,
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
-    """What results at once cost beside a fold that keeps no history (about a minute)."""
-    from latecomer_lab.optimistic.speed import OptimisticBench, run
+    """What results at once cost beside a fold that keeps no history (about two minutes)."""
+    from latecomer_lab.optimistic import on_spark, speed
 
     check_writable(json)
     with working("bench optimistic") as tell:
-        report = run(OptimisticBench(rows=rows, rounds=rounds, seed=seed), tell)
+        if spark:
+            report = on_spark.run(on_spark.SparkBench(rows or 800_000, rounds=rounds or 2, seed=seed), tell)
+        else:
+            report = speed.run(speed.OptimisticBench(rows or 400_000, rounds=rounds or 7, seed=seed), tell)
     _finish(report, json)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from latecomer.control_file import Values, read_values
 from latecomer.errors import LatecomerError
-from latecomer.query_control import Values, read_values
 from latecomer.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
-from latecomer.spark.pack import VALUE
 
 FORMAT = "latecomer-control"
+VALUE = "_lc_value"  # control values, as JSON
 
 
 class ControlSource(DataSource):

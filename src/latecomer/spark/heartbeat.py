@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from latecomer.spark.compat import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
-from latecomer.spark.pack import BEAT
 
 FORMAT = "latecomer-heartbeat"
+BEAT = "_lc_beat"
 MOST_AT_ONCE = 3  # periods that count between two times that Spark asks: a process that stood still asked nobody
 
 

@@ -23,12 +23,14 @@ from latecomer.codec import rows_to_bytes
 from latecomer.events import EVENT_CHANGE_FIELD, NEVER_US, TICK_FIELD, Bools, Int64s, int64_view, take_rows
 from latecomer.headers import HeaderBuilder
 from latecomer.outputs import REASON
+from latecomer.spark.control import VALUE
 from latecomer.spark.frames import Frame, Kind, Splitter
+from latecomer.spark.heartbeat import BEAT
 from latecomer.spark.workers import end_task
 
-SHARD, KEEP, BEAT, END = "_lc_shard", "_lc_keep", "_lc_beat", "_lc_end"
+SHARD, KEEP, END = "_lc_shard", "_lc_keep", "_lc_end"
 STAMP, NOW = "_lc_stamp", "_lc_now"  # when a row came; when its micro-batch began, by Spark's offset log
-VALUE, CHANGED = "_lc_value", "_lc_changed"  # control values, as JSON; +1 or -1
+CHANGED = "_lc_changed"  # +1 or -1
 
 
 @dataclass(frozen=True)

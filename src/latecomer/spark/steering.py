@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from latecomer.contract import Steering
+from latecomer.control_file import Values, read_values, write_values
 from latecomer.controls import stage_control
 from latecomer.errors import LatecomerError, LatecomerWarning
-from latecomer.query_control import Values, read_values, write_values
 
 
 @dataclass(frozen=True)

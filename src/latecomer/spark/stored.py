@@ -18,9 +18,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from latecomer.contract import VERBS
+from latecomer.control_file import FILE, Values, read_values
 from latecomer.controls import Control, stage_control
 from latecomer.errors import StateError, must
-from latecomer.query_control import FILE, SETTINGS, Values, is_stage, read_values
+from latecomer.query_control import SETTINGS, is_stage
 from latecomer.spark.records import Records, records_at
 
 Stored = dict[str, Any]
