@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, equal_rows, order_by, take_rows
 from latecomer.optimistic.arrangement import Arrangement
-from latecomer.windows.key_steps import Ran
+from latecomer.windows.key_steps import Ran, child_numbers
+
+_MANY = 1 << 20
 
 
 class Outputs(NamedTuple):
@@ -23,7 +25,11 @@ class Outputs(NamedTuple):
     def of(cls, ran: Ran, places: Int64s) -> Outputs:
         """The outputs of rows at these places."""
         place = places[ran.owner]
-        return cls(ran.outputs, place, child_numbers(place))
+        return cls(ran.outputs, place, child_numbers(place) if ran.child is None else ran.child)
+
+    def standing_at(self, same: Int64s | None) -> Outputs:
+        """The same at other places."""
+        return self if same is None else self._replace(place=same[self.place])
 
     def take(self, chosen: Int64s) -> Outputs:
         """Some of them."""
@@ -39,13 +45,6 @@ class Outputs(NamedTuple):
         return self.take(order_by(rank))
 
 
-def child_numbers(owner: Int64s) -> Int64s:
-    """For outputs of one owner after the other, the number of each among those of its owner."""
-    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else owner
-    sizes = np.diff(first, append=len(owner))
-    return np.arange(len(owner)) - np.repeat(first, sizes)
-
-
 class Difference(NamedTuple):
     """What stood and stands no more, and what stands now and did not."""
 
@@ -53,13 +52,13 @@ class Difference(NamedTuple):
     given: Outputs
 
 
-def compare(arranged: Arrangement, ran: Ran, before: Ran | None) -> Difference:
-    """The difference between two runs, in the total order."""
+def compare(arranged: Arrangement, ran: Ran, before: Ran | None, same: Int64s | None = None) -> Difference:
+    """The difference between two runs, in the total order; same: for each place, the first that has its position."""
     new = Outputs.of(ran, arranged.run_places)
     if before is None:
         return Difference(None, new.in_order(arranged))
     old = Outputs.of(before, arranged.old_places)
-    stays_old, stays_new = _alike(old, new)
+    stays_old, stays_new = _alike(old.standing_at(same), new.standing_at(same))
     void, given = old.take(np.flatnonzero(~stays_old)), new.take(np.flatnonzero(~stays_new))
     return Difference(void.in_order(arranged), given.in_order(arranged))
 
@@ -69,14 +68,23 @@ def _alike(old: Outputs, new: Outputs) -> tuple[Bools, Bools]:
     stays_old, stays_new = (np.zeros(len(each.place), dtype=np.bool_) for each in (old, new))
     if len(old.place) == 0 or len(new.place) == 0:
         return stays_old, stays_new
-    most = int(max(old.child.max(), new.child.max())) + 1
-    codes = new.place * most + new.child  # rising: rows are run in their order
-    wanted = old.place * most + old.child
+    old_child, new_child, most = _counted(old.child, new.child)
+    codes = new.place * most + new_child  # rising: rows are run in their order
+    wanted = old.place * most + old_child
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     hit = np.flatnonzero(codes[at] == wanted)
     same = hit[equal_rows(take_rows(old.rows, hit), take_rows(new.rows, at[hit]))]
     stays_old[same], stays_new[at[same]] = True, True
     return stays_old, stays_new
+
+
+def _counted(old: Int64s, new: Int64s) -> tuple[Int64s, Int64s, int]:
+    """Numbers of children from zero on, and how many there may be; large ones are counted anew."""
+    most = int(max(old.max(), new.max())) + 1
+    if most <= _MANY:
+        return old, new, most
+    known, number = np.unique(np.concatenate([old, new]), return_inverse=True)
+    return number[: len(old)], number[len(old) :], len(known)
 
 
 class Restated(NamedTuple):
