@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
 from latecomer.controls import Control
-from latecomer.errors import HeldError, InputError, StateError, must
+from latecomer.errors import HeldError, InputError, StateError, error_text, must
 from latecomer.events import EventBatch, Int64s, Layout
 from latecomer.gives import Gives, Onward, Verb
 from latecomer.outputs import Output
@@ -93,7 +93,7 @@ def _until_it_fails(work: Callable[..., Iterator[Output]]) -> Callable[..., Iter
     @wraps(work)
     def guarded(self: Machine, *given: Any) -> Iterator[Output]:
         if self.failed is not None:
-            found = f"{type(self.failed).__name__}: {self.failed}".removesuffix(": ")
+            found = error_text(self.failed)
             advice = "restore a machine from the snapshot before it, and push again from there"
             raise StateError(must(type(self).__name__, "not go on after an error: events may be lost", found, advice))
         try:

@@ -31,6 +31,15 @@ class LatecomerWarning(UserWarning):
     """Something works, but not as the user probably wants."""
 
 
+def error_text(error: BaseException) -> str:
+    """An error's kind and what it says.
+
+    >>> error_text(ValueError("no amount")), error_text(KeyError())
+    ('ValueError: no amount', 'KeyError')
+    """
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 def must(where: str, rule: str, got: object, advice: str) -> str:
     """Write a message in the house form.
 

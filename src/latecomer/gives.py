@@ -108,7 +108,8 @@ class Gives:
     those of results that change. net: changes are those of a micro-batch as a whole, so how often a result changes
     depends on where micro-batches are cut; what stands does not. position: columns that are carried to a further stage
     and order results of one time there, the source first where there is one, the others after the tick. retracts: what
-    goes on to a further stage may be retractions.
+    goes on to a further stage may be retractions. items: what it quarantines may be no rows of the user's, but items
+    that were made of them (`outputs.ITEM`).
     """
 
     columns: pa.Schema
@@ -126,6 +127,7 @@ class Gives:
     net: bool = False
     position: tuple[pa.Field, ...] = ()
     retracts: bool = False
+    items: bool = False
 
     @property
     def all_views(self) -> dict[str, View]:

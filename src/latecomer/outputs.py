@@ -20,6 +20,7 @@ from latecomer.progress import Timeline
 
 _ROW = "_lc_row"
 LATENESS, REASON = "lateness_us", "reason"
+ITEM = "item_json"  # in quarantine, what is no row of the user's
 CHANGE, PANE, FINAL, TIER = "change", "pane", "final", "tier"
 TOO_LATE, AFTER_END = "too_late", "after_end"
 

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import typer
 
-from latecomer.errors import InputError, LatecomerError, must
+from latecomer.errors import InputError, LatecomerError, error_text, must
 
 GROUP = "latecomer.commands"
 LAB = {"bench": "Measure speed.", "reproduce": "Repeat the experiments of the papers."}
@@ -60,5 +60,5 @@ def _missing(name: str) -> Callable[[], LatecomerError]:
 
 def _broken(point: EntryPoint, error: Exception) -> Callable[[], LatecomerError]:
     where = f"`latecomer {point.name}`"
-    got = f"{type(error).__name__}: {error}"
+    got = error_text(error)
     return lambda: LatecomerError(must(where, f"load from {point.value}", got, "install its package again"))

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import Bools, Int64s, equal_rows, order_by, put_rows, take_rows, users_columns
+from latecomer.events import Bools, Int64s, equal_rows, inverse, order_by, put_rows, take_rows, users_columns
 from latecomer.optimistic.arrangement import Arrangement
-from latecomer.windows.key_steps import Ran, beside
+from latecomer.windows.key_steps import Ran, beside, child_numbers
+
+_MANY = 1 << 20
 
 
 class Outputs(NamedTuple):
@@ -21,6 +23,11 @@ class Outputs(NamedTuple):
     made: pa.RecordBatch
     row: Int64s
     child: Int64s
+
+    @classmethod
+    def of(cls, ran: Ran, rows: Int64s) -> Outputs:
+        """The outputs of these rows."""
+        return cls(ran.outputs, rows[ran.owner], child_numbers(ran.owner) if ran.child is None else ran.child)
 
     def take(self, chosen: Int64s) -> Outputs:
         """Some of them."""
@@ -41,13 +48,6 @@ class Outputs(NamedTuple):
         return beside(own if as_they_are else take_rows(own, self.row), self.made)
 
 
-def child_numbers(owner: Int64s) -> Int64s:
-    """For outputs of one owner after the other, the number of each among those of its owner."""
-    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else owner
-    sizes = np.diff(first, append=len(owner))
-    return np.arange(len(owner)) - np.repeat(first, sizes)
-
-
 class Difference(NamedTuple):
     """What stood and stands no more, and what stands now and did not."""
 
@@ -55,35 +55,49 @@ class Difference(NamedTuple):
     given: Outputs
 
 
-def compare(arranged: Arrangement, ran: Ran, before: Ran | None, *, adds: bool) -> Difference:
-    """The difference between two runs, in the total order; adds: each row has one output."""
+def compare(
+    arranged: Arrangement, ran: Ran, before: Ran | None, same: Int64s | None = None, *, adds: bool
+) -> Difference:
+    """The difference between two runs, in the total order.
+
+    same: for each row, the first place that has its position. adds: the step adds to rows, each has one output.
+    """
     if before is None and adds:
         none = np.zeros(len(ran.owner), dtype=np.int64)
         return Difference(None, Outputs(ran.outputs, arranged.order[arranged.run_places], none).in_order(arranged))
-    new_place = arranged.run_places[ran.owner]
-    new = Outputs(ran.outputs, arranged.order[new_place], child_numbers(new_place))
+    new = Outputs.of(ran, arranged.order[arranged.run_places])
     if before is None:
         return Difference(None, new.in_order(arranged))
-    old_place = arranged.old_places[before.owner]
-    old = Outputs(before.outputs, arranged.order[old_place], child_numbers(old_place))
-    stays_old, stays_new = _alike(old, old_place, new, new_place)
+    old = Outputs.of(before, arranged.order[arranged.old_places])
+    place = inverse(arranged.order) if same is None else same
+    stays_old, stays_new = _alike(arranged, old, new, place, adds=adds and same is not None)
     void, given = old.take(np.flatnonzero(~stays_old)), new.take(np.flatnonzero(~stays_new))
     return Difference(void.in_order(arranged), given.in_order(arranged))
 
 
-def _alike(old: Outputs, old_place: Int64s, new: Outputs, new_place: Int64s) -> tuple[Bools, Bools]:
-    """Which outputs of each run the other one has at the same place in the order."""
-    stays_old, stays_new = (np.zeros(len(each), dtype=np.bool_) for each in (old_place, new_place))
-    if len(old_place) == 0 or len(new_place) == 0:
+def _alike(arranged: Arrangement, old: Outputs, new: Outputs, place: Int64s, *, adds: bool) -> tuple[Bools, Bools]:
+    """Which outputs of each run the other one has at the same place; adds: rows at one place may differ too."""
+    stays_old, stays_new = (np.zeros(len(each.row), dtype=np.bool_) for each in (old, new))
+    if len(old.row) == 0 or len(new.row) == 0:
         return stays_old, stays_new
-    most = int(max(old.child.max(), new.child.max())) + 1
-    codes = new_place * most + new.child  # rising: rows are run in their order
-    wanted = old_place * most + old.child
+    old_child, new_child, most = _counted(old.child, new.child)
+    codes = place[new.row] * most + new_child  # rising: rows are run in their order
+    wanted = place[old.row] * most + old_child
     at = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     hit = np.flatnonzero(codes[at] == wanted)
-    same = hit[equal_rows(take_rows(old.made, hit), take_rows(new.made, at[hit]))]
+    one, other = (each.rows(arranged, adds=adds) for each in (old.take(hit), new.take(at[hit])))
+    same = hit[equal_rows(one, other)]
     stays_old[same], stays_new[at[same]] = True, True
     return stays_old, stays_new
+
+
+def _counted(old: Int64s, new: Int64s) -> tuple[Int64s, Int64s, int]:
+    """Numbers of children from zero on, and how many there may be; large ones are counted anew."""
+    most = int(max(old.max(), new.max())) + 1
+    if most <= _MANY:
+        return old, new, most
+    known, number = np.unique(np.concatenate([old, new]), return_inverse=True)
+    return number[: len(old)], number[len(old) :], len(known)
 
 
 class Restated(NamedTuple):

@@ -44,11 +44,9 @@ class RunRows(NamedTuple):
         return beside(take_rows(users_columns(self.rows), owner), made) if self.adds else made, owner
 
     @property
-    def failed(self) -> pa.RecordBatch:
-        """Those of the rows that are meant for which the user's function raised, with the reason."""
-        kept = np.flatnonzero(self.chosen[self.ran.failed])
-        rows = take_rows(users_columns(self.rows), self.ran.failed[kept])
-        return rows.append_column("reason", pa.array([self.ran.reasons[each] for each in kept], pa.string()))
+    def skipped(self) -> int:
+        """How often a function of the user's raised for rows that are meant."""
+        return int(self.chosen[self.ran.skipped].sum())
 
 
 def run_stored(step: KeyStep, past: Past, meant: Bools, layout: Layout) -> RunRows:

@@ -25,7 +25,6 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.errors import InputError, must
 from latecomer.events import (
     EVENT_CHANGE,
     FOREVER_US,
@@ -47,7 +46,8 @@ from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
 from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates
-from latecomer.optimistic.positions import HASH, as_events, with_hash
+from latecomer.optimistic.positions import HASH, as_events, first_of_position, with_hash
+from latecomer.optimistic.quarantine import quarantined
 from latecomer.optimistic.retractions import Matched, match_retractions
 from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
 from latecomer.progress import Timeline
@@ -129,7 +129,6 @@ class Optimist(Machine):
         keeping = plan_keeping(arranged, self._history, from_us, self._step.every)
         wanted = wanted_states(arranged, keeping)
         ran = self._step.run(arranged.work(self._step, arranged.run_places, arranged.begin.state, wanted), self.layout)
-        self._check_failed(ran)
         before = self._ran_before(arranged)
         yield from self._changes(arranged, ran, before, turn.passed_us)
         final = [*self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
@@ -184,15 +183,10 @@ class Optimist(Machine):
         work = arranged.work(self._step, places, arranged.begin.old_state, np.arange(len(places)))
         return self._step.run(work, self.layout)
 
-    def _check_failed(self, ran: Ran) -> None:
-        """A later step has no quarantine: its rows are not the user's."""
-        if self._settings.derived and len(ran.failed):
-            rule, advice = "take every row in a later step", "let the function of the fold take it"
-            raise InputError(must(f"step {self._step.shown()}", rule, ran.reasons[0], advice))
-
     def _changes(self, arranged: Arrangement, ran: Ran, before: Ran | None, passed_us: int) -> Iterator[Output]:
         """What is void, and what is new."""
-        difference = compare(arranged, ran, before, adds=self._step.adds)
+        same = first_of_position(arranged) if self._settings.derived and arranged.gone.any() else None
+        difference = compare(arranged, ran, before, same, adds=self._step.adds)
         if difference.void is not None and len(difference.void.row):
             self._counts[VOIDED] += len(difference.void.row)
             yield self._output(arranged, difference.void, -1, passed_us)
@@ -232,11 +226,11 @@ class Optimist(Machine):
         """The rows that were run, some of them final; counts those for which a function raised and that are not."""
         row = arranged.order[arranged.run_places]
         ts_us = arranged.ts_us
-        failed = int((ts_us[row[ran.failed]] > turn.passed_us).sum())
+        failed = int((ts_us[row[ran.skipped]] > turn.passed_us).sum())
         if before is not None:
-            failed -= int((ts_us[arranged.order[arranged.old_places[before.failed]]] > turn.final_us).sum())
+            failed -= int((ts_us[arranged.order[arranged.old_places[before.skipped]]] > turn.final_us).sum())
         self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) + failed
-        if not self._settings.barrier and len(ran.failed) == 0:
+        if not self._settings.barrier and len(ran.skipped) == 0:
             return []
         return [RunRows(take_rows(arranged.rows, row), ran, turn.ends(ts_us[row]), self._step.adds)]
 
@@ -253,14 +247,13 @@ class Optimist(Machine):
             changed = np.append(row[row < arranged.stored], np.flatnonzero(arranged.gone))
             meant &= ~np.isin(past.names, arranged.past.names[changed])
         found = run_stored(self._step, past, meant, self.layout)
-        self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) - found.failed.num_rows
+        self.store.notes[_FAILED] = self.store.notes.get(_FAILED, 0) - found.skipped
         return [found]
 
     def _finish(self, final: list[RunRows], turn: Turn, mark_us: int) -> Iterator[Output]:
         """What a punctuation makes final: rows behind the barrier, rows that no late one can cure, lost retractions."""
         for part in final:
-            if part.failed.num_rows:
-                yield Output(Lane.QUARANTINE, part.failed)
+            yield from quarantined(part, derived=self._settings.derived)
         rows = in_total_order(final, self.layout) if final and self._settings.barrier else None
         if rows is not None:
             yield revisable(rows, None, Pane.ON_TIME, final=True)

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import EVENT_CHANGE_FIELD, SOURCE, TICK_FIELD, Int64s, Layout, int64_view, take_rows
+from latecomer.events import EVENT_CHANGE_FIELD, SOURCE, TICK_FIELD, Int64s, Layout, int64_view, inverse, take_rows
 from latecomer.optimistic.arrangement import Arrangement
 from latecomer.optimistic.changes import Outputs
+from latecomer.windows.grouping import group_rows
 from latecomer.windows.hashing import hash_rows
 
 HASH = "_lc_hash"
@@ -50,6 +51,21 @@ def as_events(arranged: Arrangement, outputs: Outputs, change: int, *, adds: boo
         rows = rows.append_column(f"{_PLACE}{number}", values)
     rows = rows.append_column(EVENT_CHANGE_FIELD, pa.array(np.full(rows.num_rows, change, dtype=np.int8)))
     return rows.append_column(TICK_FIELD, roots.column(TICK_FIELD.name))
+
+
+def first_of_position(arranged: Arrangement) -> Int64s:
+    """In a later step, for each row, the first place in the order that has its key and position.
+
+    A row that takes the place of one that was taken back stands where that stood.
+    """
+    layout, ts_us = arranged.batch.layout, arranged.ts_us
+    near = np.flatnonzero(np.isin(ts_us, ts_us[arranged.gone]))
+    names = [*([] if layout.source is None else [layout.source]), TICK_FIELD.name, *layout.order]
+    columns = (take_rows(arranged.rows.select(names), near)).columns
+    groups = group_rows([arranged.segment_of_row[near], ts_us[near], *columns])
+    first = inverse(arranged.order)
+    first[near] = groups.spread(groups.reduce(np.minimum, first[near]))
+    return first
 
 
 def number_among_equals(arranged: Arrangement) -> Int64s:

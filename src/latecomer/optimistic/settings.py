@@ -36,6 +36,7 @@ from latecomer.outputs import CHANGE, FINAL, PANE, changes_of
 from latecomer.progress import Timeline
 from latecomer.windows.forgetting import Forgetting
 from latecomer.windows.key_steps import KeyStep
+from latecomer.windows.mapped import Mapped
 
 
 def _is_given(rows: pa.RecordBatch) -> Bools:
@@ -135,6 +136,7 @@ class Optimistic(Settings):
             net=True,
             position=position_fields(columns, layout, first=not self.derived) if self.goes_on else (),
             retracts=self.goes_on,
+            items=self.derived or isinstance(self.step, Mapped),
         )
 
     def describe(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from latecomer.durations import Duration
-from latecomer.errors import InputError, must
+from latecomer.errors import InputError, error_text, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.sorter.arguments import as_bytes, check_span, latency_of, payload_of, plain, punctuation_of, times_of
 from latecomer.sorter.keys import SPREAD_FROM, Span, look_over, pack_keys, sort_keys, spread_keys
@@ -144,7 +144,7 @@ class ImpatienceSorter:
 
     def _check_whole(self) -> None:
         if self._failed is not None:
-            found = f"{type(self._failed).__name__}: {self._failed}"
+            found = error_text(self._failed)
             rule = "not go on after an error: events may be missing"
             raise InputError(must("sorter", rule, found, "make a new one and push all events again"))
 

@@ -21,6 +21,7 @@ from latecomer.events import CARRIED_PREFIX, EVENT_CHANGE, ORDER, SOURCE, TIME, 
 from latecomer.gives import Gives, Line, Tally
 from latecomer.outputs import REVISION_COLUMNS
 from latecomer.spark.pack import CHANGED, END, KEEP, NOW, SHARD, STAMP
+from latecomer.spark.packed import QUARANTINED_ITEMS
 from latecomer.spark.schema import check_columns, check_key, check_roles, check_source, check_time
 from latecomer.spark.source_counters import SOURCE_COUNTERS
 from latecomer.spark.waiting import WAITING
@@ -118,9 +119,10 @@ class Stage:
 
     @property
     def counters(self) -> dict[str, Tally]:
-        """Its strategy's own, and those of sources."""
+        """Its strategy's own, those of items in quarantine, and those of sources."""
+        items = {QUARANTINED_ITEMS: Tally.SUM} if self.gives.items else {}
         counted = SOURCE_COUNTERS if self.count_sources else {}
-        return {**self.gives.counters, **counted, **({WAITING: Tally.TEXT} if self.waits else {})}
+        return {**self.gives.counters, **items, **counted, **({WAITING: Tally.TEXT} if self.waits else {})}
 
     @property
     def changes(self) -> bool:

@@ -146,7 +146,10 @@ def _lines(word: str | None, text: str, effect: str = "") -> list[str]:
 
 
 def _lanes(gives: Gives, measured: Mapping[str, int] | None, *, last: bool) -> list[str]:
-    counted = list(LANES) if measured is None else [f"{lane}: {measured[LANE_COUNTERS[lane]]:,}" for lane in LANES]
+    counted = list(LANES)
+    if measured is not None:
+        counts = {lane: sum(measured.get(name, 0) for name in names) for lane, names in LANE_COUNTERS.items()}
+        counted = [f"{lane}: {count:,}" for lane, count in counts.items()]
     lines = ["  " + (", " if measured is None else "   ").join(counted)]
     if gives.views and last:
         lines += _lines(None, ", ".join(gives.views), "other sinks of .start")

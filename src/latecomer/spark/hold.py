@@ -27,11 +27,11 @@ from latecomer.controls import of_stage
 from latecomer.events import FOREVER_US, NEVER_US, TICK, TICK_FIELD, EventBatch, Layout, concat_rows, take_rows
 from latecomer.gives import Onward, Tally, View
 from latecomer.headers import encode_sources
-from latecomer.outputs import Lane, Output
+from latecomer.outputs import ITEM, Lane, Output
 from latecomer.progress import Measure, Progress, Timeline
 from latecomer.spark.frames import Frame, Kind, Received, read_frames
 from latecomer.spark.onward import NextStage, Sender, timeline_after
-from latecomer.spark.packed import Packer
+from latecomer.spark.packed import QUARANTINED_ITEMS, Packer
 from latecomer.spark.source_counters import SourceTally
 from latecomer.spark.state import ShardState
 from latecomer.spark.units import Units, check_units
@@ -65,6 +65,12 @@ class HoldPlan:
 
 
 _DOORS = {Lane.RESULTS: "given", Lane.LATE: "late", Lane.QUARANTINE: "unusable"}
+
+
+def _door(output: Output) -> str:
+    """As what the rows of an output are counted: items in quarantine are no rows of the stage's input."""
+    items = output.lane is Lane.QUARANTINE and ITEM in output.rows.schema.names
+    return "items" if items else _DOORS[output.lane]
 
 
 class Shard:
@@ -163,7 +169,7 @@ class Shard:
         pushed = iter(()) if batch is None else machine.push(batch, timeline)
         finished = machine.finish() if self._plan.finishing else iter(())
         for output, over in chain(zip(pushed, repeat(False)), zip(finished, repeat(True))):
-            counters[_DOORS[output.lane]] += output.given
+            counters[_door(output)] += output.given
             if output.lane is Lane.LATE:
                 self._sources.add(output.rows, late=True)
             yield output, over
@@ -211,6 +217,7 @@ class Shard:
             "control": came.counts[Kind.CONTROL],
             "filtered": came.counts[Kind.FILTERED],
             "quarantined": counters["quarantined"] + counters["unusable"],
+            QUARANTINED_ITEMS: counters["items"],
             "late": counters["late"],
             "dropped": machine.dropped,
             "accepted": counters["pushed"] - counters["late"] - counters["unusable"] - machine.dropped,

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from latecomer.errors import InputError, must
 from latecomer.events import Layout
 from latecomer.gives import RESULTS, Gives, View
-from latecomer.outputs import LATENESS, REASON, Lane
+from latecomer.outputs import ITEM, LATENESS, REASON, Lane
 from latecomer.spark.compat import arrow_schema
 from latecomer.spark.packed import LANES, view_bit
 from latecomer.spark.schema import spark_schema, with_fields
@@ -28,13 +28,14 @@ class Lanes:
     """What can be written or read of a query.
 
     gives: of the last stage. layout: its roles, to merge shards by. inputs: the user's columns of each stage's events,
-    by the stage's name. after: the windows that rows get when they leave.
+    by the stage's name. after: the windows that rows get when they leave. items: the stages that quarantine items.
     """
 
     gives: Gives
     layout: Layout
     inputs: Mapping[str, T.StructType]
     after: WindowsAfter | None = None
+    items: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -57,10 +58,13 @@ class Lanes:
         view = self.view(name)
         if view is not None:
             return spark_schema(view.columns(self.gives.columns))
-        fields = dict(_LATE_FIELDS if name == "late" else _QUARANTINE_FIELDS)
-        return with_fields(
-            _together(self.inputs), {**fields, STAGE: T.StringType()} if len(self.inputs) > 1 else fields
-        )
+        several = {STAGE: T.StringType()} if len(self.inputs) > 1 else {}
+        if name == "late":
+            return with_fields(_together(self.inputs), {**_LATE_FIELDS, **several})
+        first, *further = self.inputs
+        inputs = {each: self.inputs[each] for each in (first, *further) if each == first or each not in self.items}
+        items = {ITEM: T.StringType()} if self.items else {}
+        return with_fields(_together(inputs), {**_QUARANTINE_FIELDS, **items, **several})
 
     def view(self, name: str) -> View | None:
         """A view of the results by its name; None for other lanes."""
@@ -75,7 +79,7 @@ class Lanes:
         schema, view = self._inner(name), self.view(name)
         if view is None:
             stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
-            plan = UnpackPlan(arrow_schema(schema), stages=stages)
+            plan = UnpackPlan(arrow_schema(schema), stages=stages, gaps=bool(stages or self.items))
             return _typed(packed.where(f"lane = {int(LANES[name])}"), plan, schema)
         bit = view_bit(list(self.gives.all_views).index(name))
         rows = packed.where(f"lane = {int(Lane.RESULTS)} AND views & {bit}L != 0")

@@ -26,7 +26,9 @@ COUNTS_LANE = -1
 LAST_BIT = 62  # further views share it
 
 LANES = {"results": Lane.RESULTS, "late": Lane.LATE, "quarantine": Lane.QUARANTINE}
-LANE_COUNTERS = {"results": "given", "late": "late", "quarantine": "quarantined"}  # which counts each lane's rows
+QUARANTINED_ITEMS = "quarantined_items"  # of stages that have such (`Gives.items`)
+# which count each lane's rows
+LANE_COUNTERS = {"results": ("given",), "late": ("late",), "quarantine": ("quarantined", QUARANTINED_ITEMS)}
 
 # Every stage has these; its strategy may add some, which come after `held`.
 _FLOWS = ("seen", "control", "filtered", "quarantined", "late", "dropped", "accepted", "given")

@@ -64,8 +64,8 @@ class Query:
     @property
     def lanes(self) -> Lanes:
         """What can be written."""
-        last = self.stages[-1]
-        return Lanes(last.gives, last.layout, {stage.name: stage.user for stage in self.stages}, self.after)
+        last, items = self.stages[-1], tuple(stage.name for stage in self.stages if stage.gives.items)
+        return Lanes(last.gives, last.layout, {stage.name: stage.user for stage in self.stages}, self.after, items)
 
     def carrying_windows(self) -> Query:
         """The same query with windows that travel with the rows, for a further stage."""

@@ -84,7 +84,10 @@ class Result:
 
     @property
     def quarantine(self) -> DataFrame:
-        """The rows that cannot be placed in time, with the `reason`."""
+        """The rows that cannot be placed in time or that your function could not take, with the `reason`.
+
+        In chains of steps and after `map`, what is no row of yours has all its columns in `item_json`.
+        """
         return self.view("quarantine")
 
     def by(self, *key: str) -> StageEvents:

@@ -9,10 +9,10 @@ from pyspark.sql import types as T
 
 from latecomer.errors import InputError, must
 from latecomer.events import CARRIED_PREFIX
-from latecomer.outputs import CHANGE, FINAL, LATENESS, PANE, REASON, TIER
+from latecomer.outputs import CHANGE, FINAL, ITEM, LATENESS, PANE, REASON, TIER
 from latecomer.spark.compat import TIME_TYPES, spark_type
 
-_OURS = (LATENESS, REASON, CHANGE, PANE, FINAL, TIER)
+_OURS = (LATENESS, REASON, ITEM, CHANGE, PANE, FINAL, TIER)
 _FLAT = (T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType, T.BooleanType, T.DayTimeIntervalType)
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.LongType)
 

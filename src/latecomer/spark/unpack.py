@@ -28,13 +28,15 @@ class UnpackPlan:
     """How packed rows of a lane become typed.
 
     schema: the columns they have then. keep: which rows are wanted, all without it. merged: the roles of columns by
-    which the rows of all shards are put in one order. stages: the names of the stages, where rows say theirs.
+    which the rows of all shards are put in one order. stages: the names of the stages, where rows say theirs. gaps:
+    rows may lack columns, which are null then.
     """
 
     schema: pa.Schema
     keep: Keep | None = None
     merged: Layout | None = None
     stages: tuple[str, ...] = ()
+    gaps: bool = False
 
 
 def unpacker(plan: UnpackPlan) -> Unpacker:
@@ -70,9 +72,9 @@ def _pieces(batches: Iterator[pa.RecordBatch], plan: UnpackPlan, *, wide: bool) 
 
 
 def _selected(rows: pa.RecordBatch, plan: UnpackPlan) -> pa.RecordBatch:
-    """The columns wanted; of stages whose rows have others, null where a row has none."""
+    """The columns wanted; where rows have others, null where a row has none."""
     names = plan.schema.names
-    if not plan.stages:
+    if not plan.gaps:
         return rows.select(names)
     there = set(rows.schema.names)
     columns = [

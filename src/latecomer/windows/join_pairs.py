@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from latecomer.errors import InputError, must
+from latecomer.errors import InputError, error_text, must
 from latecomer.events import TICK, Bools, Int64s, int64_view, take_rows
 from latecomer.windows.grouping import normal_keys
 from latecomer.windows.join_candidates import LEFT, Pairs, Reads
@@ -126,7 +126,7 @@ class Tested:
             raise
         except Exception as error:
             if alone:
-                self._fail(int(pairs.read[0]), f"when: {type(error).__name__}: {error}")
+                self._fail(int(pairs.read[0]), f"when: {error_text(error)}")
             return False
         self._taken.append(pairs.take(np.flatnonzero(_as_mask(given, batch.num_rows))))
         return True

@@ -43,13 +43,23 @@ class Work(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
+class Lost(NamedTuple):
+    """Outputs that a function after the step could not take, the place of the row that each comes from, and why."""
+
+    outputs: pa.RecordBatch
+    owner: Int64s
+    reasons: list[str]
+
+
 class Ran(NamedTuple):
     """What a step made of rows: outputs, the place of the row that each comes from, and states.
 
     outputs: of a step that adds columns to rows (`KeyStep.adds`), only those; `whole_outputs` has the rows beside them.
 
     before: before the rows that were wanted. after: after each stretch. failed, reasons: the places of rows that could
-    not be used, and why: for the state it is as if they were not there.
+    not be used, and why: for the state it is as if they were not there. lost: what functions after the step could not
+    take, of each function. child: for each output a number that rises among those of its row and stays what it is when
+    others of them come or go; without it they are counted.
     """
 
     outputs: pa.RecordBatch
@@ -58,6 +68,13 @@ class Ran(NamedTuple):
     after: pa.RecordBatch
     failed: Int64s
     reasons: list[str]
+    lost: tuple[Lost, ...] = ()
+    child: Int64s | None = None
+
+    @property
+    def skipped(self) -> Int64s:
+        """The places of rows of which something was skipped, as often as it was: they are tried again."""
+        return np.concatenate([self.failed, *(each.owner for each in self.lost)])
 
 
 class KeyStep(ABC):
@@ -110,6 +127,13 @@ def beside(rows: pa.RecordBatch, added: pa.RecordBatch) -> pa.RecordBatch:
 def whole_outputs(step: KeyStep, ran: Ran, rows: pa.RecordBatch) -> pa.RecordBatch:
     """What a step made of rows, with their own columns where it adds to them."""
     return beside(rows, ran.outputs) if step.adds else ran.outputs
+
+
+def child_numbers(owner: Int64s) -> Int64s:
+    """For outputs of one owner after the other, the number of each among those of its owner."""
+    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else owner
+    sizes = np.diff(first, append=len(owner))
+    return np.arange(len(owner)) - np.repeat(first, sizes)
 
 
 NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)

@@ -1,4 +1,7 @@
-"""Mapped: a step, and after it the user's function from each output to any number of rows, at the same time."""
+"""Mapped: a step, and after it the user's function from each output to any number of rows, at the same time.
+
+An output for which the function raises gives no rows; the step itself, and its state, are as if nothing had happened.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from latecomer.errors import InputError, must
+from latecomer.errors import InputError, error_text, must
 from latecomer.events import Int64s, Layout, take_rows
-from latecomer.windows.key_steps import KeyStep, Ran, Work, whole_outputs
+from latecomer.windows.key_steps import KeyStep, Lost, Ran, Work, child_numbers, whole_outputs
 from latecomer.windows.operators import check_returns
 from latecomer.windows.user_fold import as_tuple, check_not_added, row_type, rows_returned
+
+MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,30 +60,51 @@ class Mapped(KeyStep):
 
     def run(self, work: Work, layout: Layout) -> Ran:
         ran = self.step.run(work, layout)
-        given = whole_outputs(self.step, ran, work.rows)
-        make, names = row_type(tuple(given.schema.names))._make, self.returns.names
+        ran = ran._replace(outputs=whole_outputs(self.step, ran, work.rows))
+        make, names = row_type(tuple(ran.outputs.schema.names))._make, self.returns.names
         rows: list[tuple[Any, ...]] = []
         owner: list[int] = []
-        for number, values in enumerate(zip(*(each.to_pylist() for each in given.columns), strict=True)):
-            made = [as_tuple(each, names) for each in self._called(make(values))]
+        reasons: dict[int, str] = {}
+        for number, values in enumerate(zip(*(each.to_pylist() for each in ran.outputs.columns), strict=True)):
+            try:
+                made = [as_tuple(each, names) for each in self.function(make(values))]
+            except MemoryError:
+                raise
+            except Exception as error:
+                reasons[number] = f"map {self.name}: {error_text(error)}"
+                continue
             rows += made
             owner += [number] * len(made)
-        places = np.array(owner, dtype=np.int64)
-        outputs = take_rows(given.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
+        return self._made(ran, rows, np.array(owner, dtype=np.int64), layout)._replace(lost=_lost(ran, reasons))
+
+    def _made(self, ran: Ran, rows: list[tuple[Any, ...]], places: Int64s, layout: Layout) -> Ran:
+        """Rows of the function in place of the outputs at these places."""
+        outputs = take_rows(ran.outputs.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
         said = rows_returned(rows, self.returns, f"map {self.name}")
         for name, column in zip(said.schema.names, said.columns, strict=True):
             outputs = outputs.append_column(name, column)
-        return ran._replace(outputs=outputs, owner=ran.owner[places])
+        return ran._replace(outputs=outputs, owner=ran.owner[places], child=self._numbered(ran, places))
 
-    def _called(self, row: Any) -> Iterable[Any]:
-        try:
-            return list(self.function(row))
-        except Exception as error:
-            rule, got = "take every row", f"{type(error).__name__}: {error}"
-            raise InputError(must(f"map {self.name}", rule, got, "let it return no rows where it has none")) from error
+    def _numbered(self, ran: Ran, places: Int64s) -> Int64s:
+        """The number of a row's output, and after it that of the row made of it: one that raises moves no other."""
+        before = child_numbers(ran.owner) if ran.child is None else ran.child
+        among = child_numbers(places)
+        if len(places) and (among.max() >= MOST_ROWS or before.max() >= 2**63 // MOST_ROWS):
+            rule, got = f"return less than {MOST_ROWS:,} rows for one", f"{among.max() + 1:,}"
+            raise InputError(must(f"map {self.name}", rule, got, "return fewer, or call .map once instead of often"))
+        return before[places] * MOST_ROWS + among
 
     def describe(self) -> dict[str, Any]:
-        return {**self.step.describe(), "map": self.name, "map_returns": str(self.returns)}
+        before = self.step.describe()
+        return {**before, "maps": [*before.get("maps", ()), {"name": self.name, "returns": str(self.returns)}]}
 
     def shown(self) -> str:
         return f"{self.step.shown()}, then {self.name}"
+
+
+def _lost(ran: Ran, reasons: dict[int, str]) -> tuple[Lost, ...]:
+    """What was lost before, and the outputs for which the function raised."""
+    if not reasons:
+        return ran.lost
+    places = np.array(list(reasons), dtype=np.int64)
+    return (*ran.lost, Lost(take_rows(ran.outputs, places), ran.owner[places], list(reasons.values())))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import widened
-from latecomer.errors import InputError, must
+from latecomer.errors import InputError, error_text, must
 from latecomer.events import Layout, take_rows
 from latecomer.gives import own_columns
 from latecomer.windows.key_steps import SELDOM, KeyStep, Ran, Work
@@ -150,7 +150,7 @@ class _Following:
                 state, outputs = self._called(state, row)
             except Exception as error:
                 self.failed.append(place)
-                self.reasons.append(f"{type(error).__name__}: {error}".removesuffix(": "))
+                self.reasons.append(error_text(error))
                 state = self._again(safe, since)
                 safe, since = copied(state), []
                 continue
