@@ -22,7 +22,6 @@ from latecomer.outputs import Output, Pane
 from latecomer.progress import Progress, Timeline
 from latecomer.testing import LAYOUT, Run, check_machine, random_stream, run_machine
 from latecomer.tiers import Tiers
-from latecomer.tiers.fragments import cut_sessions
 from latecomer.windows import (
     AggregateFunction,
     Count,
@@ -39,6 +38,7 @@ from latecomer.windows import (
     TopK,
     WindowFunction,
 )
+from latecomer.windows.fragments import cut_sessions
 from tests.naive import Keyed, tier_of
 from tests.outputs import plain, said
 from tests.property.streams import (

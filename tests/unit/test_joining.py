@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latecomer.tiers.joining import REFUSED, Stretch, join_sessions
+from latecomer.windows.session_joining import REFUSED, Stretch, join_sessions
 
 GAP = 5
 

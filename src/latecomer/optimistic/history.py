@@ -11,6 +11,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,17 @@ import pyarrow as pa
 
 from latecomer._jit import kernel
 from latecomer.chunks import CHUNK_BYTES, Chunk, Store, magnitude, small_groups
-from latecomer.events import NEVER_US, Int64s, Stretches, concat_rows, int64_view, take_rows
+from latecomer.events import (
+    FOREVER_US,
+    NEVER_US,
+    Int64s,
+    Stretches,
+    concat_rows,
+    int64_view,
+    put_rows,
+    sort_times,
+    take_rows,
+)
 
 _PARTS = 8  # of the bound
 
@@ -62,6 +73,12 @@ class Dealt(NamedTuple):
         """How many rows each piece has."""
         return np.diff(self.bounds)
 
+    def pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """The rows of each piece, and the group of their keys."""
+        dealt = put_rows(rows, self.place)
+        for start, stop, group in zip(self.bounds, self.bounds[1:], self.group, strict=False):
+            yield dealt.slice(start, stop - start), group
+
 
 class History:
     """Stored rows of all keys."""
@@ -79,6 +96,14 @@ class History:
         """The rows of some groups, each from the stretch of a time on."""
         first_us = dict(zip(group.tolist(), self.stretches.starts(from_us).tolist(), strict=True))
         return self._read([chunk for chunk in self._store.chunks if chunk.ts_max_us >= first_us.get(chunk.run, 2**63)])
+
+    def load_near(self, group: Int64s, from_us: Int64s, upto_us: Int64s) -> Past | None:
+        """The rows of the chunks that reach into what is asked for: a group, and a time up to another, each."""
+        least_us, most_us = np.full(int(group.max()) + 1, FOREVER_US), np.full(int(group.max()) + 1, NEVER_US)
+        np.minimum.at(least_us, group, from_us)
+        np.maximum.at(most_us, group, upto_us)
+        near = [chunk for chunk in self._store.chunks if chunk.run < len(least_us)]
+        return self._read([c for c in near if c.ts_max_us >= least_us[c.run] and c.ts_min_us <= most_us[c.run]])
 
     def between(self, after_us: int, upto_us: int) -> Past | None:
         """The rows of the stretches that hold what lies after a time and up to another."""
@@ -129,6 +154,26 @@ class History:
     def append(self, rows: pa.RecordBatch, group: int) -> None:
         """Store rows of one group and one stretch."""
         self._store.append(rows, int64_view(rows.column(self._time)), group, whole=True)
+
+    def remove(self, past: Past, gone: Int64s, passed_us: int) -> None:
+        """Store rows, by number, no longer; their chunks are written anew, without what lies up to a time."""
+        lost = np.zeros(len(past.chunks), dtype=np.bool_)
+        lost[past.chunk[gone]] = True
+        left = lost[past.chunk]
+        left[gone] = False
+        self._store.drop([past.chunks[number] for number in np.flatnonzero(lost)])
+        self.put(take_rows(past.rows, np.flatnonzero(left)), past.group[left], passed_us)
+
+    def put(self, rows: pa.RecordBatch, group: Int64s, passed_us: int) -> None:
+        """Store rows of any groups and stretches, but for those up to a time."""
+        ts_us, order = sort_times(int64_view(rows.column(self._time)))
+        start = int(np.searchsorted(ts_us, passed_us, side="right"))
+        if start == len(order):
+            return
+        rows, ts_us, group = take_rows(rows, order[start:]), ts_us[start:], group[order[start:]]
+        dealt = self.deal(ts_us, group, int(group.max()) + 1, row_bytes=1)
+        for piece, of_group in dealt.pieces(rows):
+            self._store.append(piece, int64_view(piece.column(self._time)), of_group)
 
     def change(self, past: Past, changed: Int64s, states: pa.RecordBatch, gone: Int64s) -> None:
         """Give stored rows other states, and store some of them no longer; both are rows by number."""

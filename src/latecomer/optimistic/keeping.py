@@ -74,9 +74,8 @@ def store_rows(arranged: Arrangement, ran: Ran, wanted: Int64s, keeping: Keeping
     """Store the rows of the batch that are to be, with the states before them."""
     if keeping.dealt is None:
         return
-    rows = put_rows(_with_states(arranged, ran, wanted, keeping), keeping.dealt.place)
-    for start, size, group in zip(keeping.dealt.bounds, keeping.dealt.sizes, keeping.dealt.group, strict=False):
-        history.append(rows.slice(start, size), group)
+    for piece, group in keeping.dealt.pieces(_with_states(arranged, ran, wanted, keeping)):
+        history.append(piece, group)
 
 
 def _with_states(arranged: Arrangement, ran: Ran, wanted: Int64s, keeping: Keeping) -> pa.RecordBatch:

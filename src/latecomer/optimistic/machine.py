@@ -33,7 +33,6 @@ from latecomer.events import (
     EventBatch,
     Int64s,
     Layout,
-    concat_rows,
     equal_rows,
     int64_view,
     take_rows,
@@ -48,8 +47,8 @@ from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, 
 from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates
 from latecomer.optimistic.positions import HASH, as_events, first_of_position, with_hash
 from latecomer.optimistic.quarantine import quarantined
-from latecomer.optimistic.retractions import Matched, match_retractions
-from latecomer.outputs import Lane, Output, Pane, late, pane_code, refused, revisable
+from latecomer.optimistic.retractions import Matched, Waiting, match_retractions
+from latecomer.outputs import Lane, Output, Pane, pane_code, refused, revisable
 from latecomer.progress import Timeline
 from latecomer.windows.key_steps import Ran
 
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from latecomer.optimistic.settings import Optimistic
 
 VOIDED, RECOMPUTED = "voided", "recomputed"
-UNMATCHED = "unmatched"
 _FINAL, _FAILED, _MARK = "final_us", "failed", "mark_us"
 
 
@@ -80,7 +78,7 @@ class Optimist(Machine):
         super().__init__(store, replace(layout, order=(*layout.order, HASH)) if hashed else layout)
         self._settings, self._step = settings, settings.key_step
         self._history = History(store.part(0, 3), layout.time, settings.bound_us)
-        self._last, self._waiting = KeyStates(store.part(1, 3)), store.part(2, 3)
+        self._last, self._waiting = KeyStates(store.part(1, 3)), Waiting(store.part(2, 3), self.layout)
         self._counts = {VOIDED: 0, RECOMPUTED: 0}
 
     @property
@@ -166,13 +164,11 @@ class Optimist(Machine):
     def _match(self, batch: EventBatch, past: Past | None) -> Matched:
         """Let retractions void rows; those that find none wait."""
         stored = 0 if past is None else past.rows.num_rows
-        waiting = list(self._waiting.take(self._waiting.chunks))
-        if not waiting and not (batch.change < 0).any():
+        waiting = self._waiting.take()
+        if waiting is None and not (batch.change < 0).any():
             return Matched(batch.without(EVENT_CHANGE), np.zeros(stored, dtype=np.bool_), None)
-        same_tick = self._settings.derived
-        matched = match_retractions(batch, past, concat_rows(waiting) if waiting else None, same_tick=same_tick)
-        if matched.waiting is not None and matched.waiting.num_rows:
-            self._waiting.append(matched.waiting, int64_view(matched.waiting.column(self.layout.time)))
+        matched = match_retractions(batch, past, waiting, same_tick=self._settings.derived)
+        self._waiting.put(matched.waiting)
         return matched
 
     def _ran_before(self, arranged: Arrangement) -> Ran | None:
@@ -257,22 +253,9 @@ class Optimist(Machine):
         rows = in_total_order(final, self.layout) if final and self._settings.barrier else None
         if rows is not None:
             yield revisable(rows, None, Pane.ON_TIME, final=True)
-        yield from self._unmatched(turn.passed_us, mark_us)
+        yield from self._waiting.unmatched(turn.passed_us, mark_us)
         self.store.notes.update({_FINAL: max(turn), _MARK: mark_us})
         self._expire(turn.passed_us)
-
-    def _unmatched(self, passed_us: int, mark_us: int) -> Iterator[Output]:
-        """Retractions whose row did not come."""
-        for chunk in self._waiting.chunks:
-            if chunk.ts_min_us <= passed_us:
-                (rows,) = self._waiting.take([chunk])
-                waiting = EventBatch(rows, self.layout)
-                over = waiting.ts_us <= passed_us
-                lost = waiting.filter(over)
-                yield late(lost, np.maximum(mark_us - lost.ts_us, 0), UNMATCHED)
-                if not over.all():
-                    left = waiting.filter(~over)
-                    self._waiting.append(left.rows, left.ts_us)
 
     def _expire(self, passed_us: int) -> None:
         self._history.expire(passed_us)

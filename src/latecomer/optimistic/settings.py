@@ -47,6 +47,17 @@ def _is_final(rows: pa.RecordBatch) -> Bools:
     return np.asarray(rows.column(CHANGE).is_null().to_numpy(zero_copy_only=False))
 
 
+def check_barrier(barrier: bool) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(barrier, bool):
+        raise InputError(must("barrier", "be True or False", barrier, "leave it out for False"))
+
+
+def views_of_changes(*, barrier: bool) -> dict[str, View]:
+    """The views of results that are given at once: all changes; and behind a barrier what is final."""
+    return {**revised_views(), **({"final": FINAL_ROWS} if barrier else {})}
+
+
 GIVEN_ROWS = View(_is_given, (CHANGE,))
 FINAL_ROWS = View(_is_final, (CHANGE, PANE, FINAL))
 
@@ -76,8 +87,7 @@ class Optimistic(Settings):
         if not isinstance(self.step, KeyStep):
             raise InputError(must("step", "be a Scan, a Fold or a Group", self.step, "e.g. Scan(lc.running_sum('n'))"))
         duration_us(self.bound, "bound")
-        if not isinstance(self.barrier, bool):
-            raise InputError(must("barrier", "be True or False", self.barrier, "leave it out for False"))
+        check_barrier(self.barrier)
         check_max_held(self.max_held)
         if self.forget_after is not None:
             duration_us(self.forget_after, "forget_after")
@@ -128,7 +138,7 @@ class Optimistic(Settings):
         return Gives(
             results,
             Explained("no sort: results at once, taken back where they were wrong", tuple(lines)),
-            {**revised_views(), **({"final": FINAL_ROWS} if self.barrier else {})},
+            views_of_changes(barrier=self.barrier),
             GIVEN_ROWS,
             time=layout.time,
             by_key=True,

@@ -41,7 +41,8 @@ from latecomer.windows import WINDOW_START, Window
 from latecomer.windows.folding import SLICE, Folding, split_parts
 from latecomer.windows.grouping import group_rows
 from latecomer.windows.slices import RUNS, Slices, last_slice_of, passed_windows, window_results
-from latecomer.windows.stragglers import Came, Stragglers, first_window, last_closed, last_window
+from latecomer.windows.spans import first_window, last_closed, last_window
+from latecomer.windows.stragglers import Came, Stragglers
 
 if TYPE_CHECKING:
     from latecomer.tiers.tiers import Tiers

@@ -41,12 +41,22 @@ from latecomer.events import (
 from latecomer.lateness import BY_EVENT
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
-from latecomer.tiers.fragments import Came, Fragments, LastTime, Scene, Sessions, cut_sessions, lasts_of, together
-from latecomer.tiers.joining import Joined
 from latecomer.tiers.latencies import punctuations_before, tier_answer
-from latecomer.windows import WINDOW_END, WINDOW_START, SessionWindow
-from latecomer.windows.folding import SLICE, Folding, freshness, slices_of
+from latecomer.windows import SessionWindow
+from latecomer.windows.folding import Folding, freshness, slices_of
+from latecomer.windows.fragments import (
+    Came,
+    Fragments,
+    LastTime,
+    Scene,
+    Sessions,
+    cut_sessions,
+    lasts_of,
+    session_results,
+    together,
+)
 from latecomer.windows.grouping import Groups
+from latecomer.windows.session_joining import Joined
 
 if TYPE_CHECKING:
     from latecomer.tiers.tiers import Tiers
@@ -203,12 +213,7 @@ class SessionTiers(Machine):
             self.store.append(take_rows(table, order), start_us, tier)
 
     def _results(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """What the user sees of sessions."""
-        folding, start = self._folding, table.column(SLICE)
-        end = pa.array(lasts_of(table) + self._gap_us).view(start.type)
-        names = [WINDOW_START, WINDOW_END, *folding.keys, *(aggregate.name for aggregate in folding.aggregates[1:])]
-        columns = [start, end, *(table.column(key) for key in folding.keys), *folding.results(table)[1:]]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        return session_results(self._folding, table, self._gap_us)
 
 
 def _note(tier: int) -> str:

@@ -31,7 +31,8 @@ from latecomer.windows.slices import (
     results_schema,
     window_results,
 )
-from latecomer.windows.stragglers import Came, Stragglers, last_closed
+from latecomer.windows.spans import last_closed
+from latecomer.windows.stragglers import Came, Stragglers
 from latecomer.windows.window import WINDOW_START, Window
 
 _STRAGGLERS = RUNS  # the run after those of the slices

@@ -11,8 +11,8 @@ from latecomer.errors import InputError, must
 from latecomer.windows.aggregates import AggregateFunction
 
 
-def as_aggregates(aggregates: Any) -> tuple[AggregateFunction, ...]:
-    """Any sequence of aggregates as a tuple; refuses what is none, or cannot be merged."""
+def as_aggregates(aggregates: Any, *, in_parts: bool = True) -> tuple[AggregateFunction, ...]:
+    """Any sequence of aggregates as a tuple; refuses what is none, or, where windows are in parts, has no merge."""
     if not isinstance(aggregates, Sequence):
         raise InputError(must("aggregates", "be a sequence of aggregates", aggregates, "e.g. (lc.count(),)"))
     if not aggregates:
@@ -20,7 +20,7 @@ def as_aggregates(aggregates: Any) -> tuple[AggregateFunction, ...]:
     for aggregate in aggregates:
         if not isinstance(aggregate, AggregateFunction):
             raise InputError(must("aggregate", "be given aggregates", aggregate, "e.g. lc.count(), lc.max('kwh')"))
-        if not aggregate.mergeable:
+        if in_parts and not aggregate.mergeable:
             rule = "have a merge: windows are put together from parts"
             raise InputError(must(f"aggregate {aggregate.name}", rule, "none", "give merge="))
     return tuple(aggregates)

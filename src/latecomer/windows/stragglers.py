@@ -10,7 +10,6 @@ Windows are numbered by their first slice here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,25 +19,8 @@ from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.windows.folding import Folding, moved, slices_of
 from latecomer.windows.grouping import group_rows
-from latecomer.windows.slices import Numbers
+from latecomer.windows.spans import Spans, last_window, over_windows
 from latecomer.windows.window import Window
-
-_MOST_ROWS = 1 << 21  # that are made at a time where rows are repeated for the windows they are in
-
-
-def last_closed(last_slice: Numbers, window: Window) -> Numbers:
-    """The last window that is closed when a slice is; a window after the other is `step` slices further on."""
-    return (last_slice - window.slices + 1) // window.step * window.step
-
-
-def last_window(slices: Int64s, window: Window) -> Int64s:
-    """The last window that each slice is in."""
-    return slices // window.step * window.step
-
-
-def first_window(slices: Int64s, window: Window) -> Int64s:
-    """The first window that each slice is in."""
-    return last_closed(slices - 1, window) + window.step
 
 
 class Came(NamedTuple):
@@ -112,19 +94,4 @@ class Stragglers:
         groups = group_rows([first, last, *(table.column(key) for key in self._folding.keys)])
         table, first, last = self._folding.reduced(table, groups), first[groups.firsts], last[groups.firsts]
         table = moved(table, first * window.slice_us - slices_of(table))
-        counts = (last - first) // window.step + 1
-        for start, stop in _bands(counts):
-            yield self._repeated(table.slice(start, stop - start), counts[start:stop])
-
-    def _repeated(self, table: pa.RecordBatch, counts: Int64s) -> pa.RecordBatch:
-        """Partial results for each of so many windows from their own on."""
-        row = np.repeat(np.arange(len(counts)), counts)
-        number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows = moved(take_rows(table, row), number * (self._window.step * self._window.slice_us))
-        return self._folding.merge([rows])
-
-
-def _bands(counts: Int64s) -> Iterator[tuple[int, int]]:
-    """Stretches of rows that become at most `_MOST_ROWS`, if each has no more by itself."""
-    band = np.cumsum(counts) // _MOST_ROWS
-    yield from pairwise([0, *(np.flatnonzero(np.diff(band)) + 1).tolist(), len(counts)])
+        yield from over_windows(self._folding, window, table, Spans(first, last))

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from latecomer.codec import widened
 from latecomer.events import NEVER_US, Bools, Int64s, concat_rows, int64_view, order_by, sort_times, take_rows
-from latecomer.tiers.joining import REFUSED, Joined, Stretch, join_sessions
-from latecomer.windows import AggregateFunction
-from latecomer.windows.aggregates import States
-from latecomer.windows.folding import FRESH, Folding, slices_of, state_name
+from latecomer.windows.aggregates import AggregateFunction, States
+from latecomer.windows.folding import FRESH, SLICE, Folding, slices_of, state_name
 from latecomer.windows.grouping import Groups, group_rows, normal_keys
+from latecomer.windows.session_joining import REFUSED, Joined, Stretch, join_sessions
+from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
 class LastTime(AggregateFunction):
@@ -47,6 +47,15 @@ class LastTime(AggregateFunction):
 def lasts_of(table: pa.RecordBatch) -> Int64s:
     """The last times of fragments; `LastTime` is the first of the aggregates."""
     return int64_view(table.column(state_name(0, 0)))
+
+
+def session_results(folding: Folding, table: pa.RecordBatch, gap_us: int) -> pa.RecordBatch:
+    """What the user sees of sessions, a fragment each; `LastTime` is the first of the aggregates."""
+    start = table.column(SLICE)
+    end = pa.array(lasts_of(table) + gap_us).view(start.type)
+    names = [WINDOW_START, WINDOW_END, *folding.keys, *(aggregate.name for aggregate in folding.aggregates[1:])]
+    columns = [start, end, *(table.column(key) for key in folding.keys), *folding.results(table)[1:]]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def cut_sessions(owner: Int64s, start_us: Int64s, last_us: Int64s, gap_us: int) -> Groups:
