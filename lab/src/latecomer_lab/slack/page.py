@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from jinja2 import Environment
-from markupsafe import Markup
-
-from latecomer.report.page import STYLE as REPORT_STYLE
+from latecomer_lab.page import Heading, Picture, draw_bars, draw_lines, render
+from latecomer_lab.pictures import Bar, Lines, Place, Series
 from latecomer_lab.report import Report, versions
 from latecomer_lab.slack.experiments import Found
 from latecomer_lab.slack.prediction import HALVES, MOVED, OTHER_DAYS, Score
 from latecomer_lab.slack.streams import SECOND_US
-from latecomer_lab.slack.template import PAGE, STYLE, style_of
+from latecomer_lab.slack.template import COLOURS, PAGE, style_of
 from latecomer_lab.slack.tuning import BEST, POLICIES, TUNER, Day
-from latecomer_lab.sorting.pictures import NARROW, WIDE, Bar, Lines, Place, Series, bars_svg, lines_svg
 
 _DRAWN = (TUNER, BEST, *POLICIES)
 _TITLES = {
@@ -28,14 +25,6 @@ _TITLES = {
 }
 
 
-class Picture(NamedTuple):
-    """A picture in two sizes, and what it says to those who cannot see it."""
-
-    wide: Markup
-    narrow: Markup
-    alt: str
-
-
 def write_page(report: Report, found: Found, path: Path) -> None:
     """Write the page."""
     path.write_text(to_html(report, found), encoding="utf-8")
@@ -45,20 +34,18 @@ def to_html(report: Report, found: Found) -> str:
     """The page."""
     known = versions()
     scenarios = [{"title": _TITLES[name], "pictures": _day(days[0])} for name, days in found.days.items()]
-    return (
-        Environment(autoescape=True, trim_blocks=True)
-        .from_string(PAGE)
-        .render(
-            style=Markup(REPORT_STYLE + STYLE),
-            facts=f"Simulated time, seed {report.settings['seed']}, numpy {known['numpy']}, {known['cores']} cores",
-            targets=report.targets,
-            stamps=[_stamps(found.curves, figure) for figure in ("1", "11")],
-            thresholds=_thresholds(found.curves),
-            scenarios=scenarios,
-            structures=_structures(found.structures),
-            scores=_scores(found.scores["zipf"]),
-            tests=(HALVES, OTHER_DAYS, MOVED),
-        )
+    fact = f"Simulated time, seed {report.settings['seed']}, numpy {known['numpy']}, {known['cores']} cores"
+    return render(
+        PAGE,
+        Heading("latecomer reproduce slack", "Slack and its tuner", [fact]),
+        report,
+        COLOURS,
+        stamps=[_stamps(found.curves, figure) for figure in ("1", "11")],
+        thresholds=_thresholds(found.curves),
+        scenarios=scenarios,
+        structures=_structures(found.structures),
+        scores=_scores(found.scores["zipf"]),
+        tests=(HALVES, OTHER_DAYS, MOVED),
     )
 
 
@@ -76,15 +63,12 @@ def _lines(title: str, x_title: str, named: Iterable[tuple[str, Sequence[float]]
     ]
     seconds = len(series[0].places)
     ticks = [(float(second), str(second)) for second in range(0, seconds + 1, 30)]
-    lines = Lines(title, x_title, ticks, series, dots=False)
-    alt = f"{title} against {x_title}: {', '.join(each.name for each in series)}."
-    return Picture(Markup(lines_svg(lines, WIDE)), Markup(lines_svg(lines, NARROW)), alt)
+    return draw_lines(Lines(title, x_title, ticks, series, dots=False))
 
 
 def _bars(title: str, values: Iterable[tuple[str, int]]) -> Picture:
     bars = [Bar(name, style_of(name), float(max(value, 1)), f"{value:,}") for name, value in values]
-    alt = f"{title}: {', '.join(f'{bar.name} {bar.text}' for bar in bars)}."
-    return Picture(Markup(bars_svg(title, bars, WIDE)), Markup(bars_svg(title, bars, NARROW)), alt)
+    return draw_bars(title, bars)
 
 
 def _stamps(curves: list[dict[str, Any]], figure: str) -> Picture:
@@ -123,8 +107,7 @@ def _curve(title: str, places: list[Place], x_title: str) -> Picture:
     """One quantity against a number."""
     ticks = [(place.x, f"{place.x:g}") for place in places]
     lines = Lines(title, x_title, ticks, [Series(x_title, style_of(TUNER), places)])
-    alt = f"{title} against {x_title}: {', '.join(f'{place.y:,.0f}' for place in places)}."
-    return Picture(Markup(lines_svg(lines, WIDE)), Markup(lines_svg(lines, NARROW)), alt)
+    return draw_lines(lines, ", ".join(f"{place.y:,.0f}" for place in places))
 
 
 def _day(day: Day) -> list[Picture]:

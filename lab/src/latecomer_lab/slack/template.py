@@ -1,9 +1,8 @@
-"""The page of `latecomer reproduce slack`: colours and template."""
+"""The page of `latecomer reproduce slack`: its colours, and what it adds to the frame of reports."""
 
 from __future__ import annotations
 
 from latecomer_lab.slack.tuning import BEST, HIGH, LOW, MAX, TCP, TUNER
-from latecomer_lab.sorting.template import series_style
 
 _STYLES = {
     TUNER: "tuner",
@@ -21,17 +20,15 @@ _STYLES = {
     "7 s": "best",
     "9 s": "high",
 }
-STYLE = series_style(
-    {
-        "tuner": ("#c8500a", "#ff9d57"),
-        "best": ("#1f5fa8", "#74aeee"),
-        "low": ("#3b7d2e", "#86c97a"),
-        "high": ("#7b4fa0", "#c39be6"),
-        "most": ("#96700a", "#dcb64a"),
-        "tcp": ("#00797f", "#55c4ca"),
-        "deadline": ("#5a616c", "#a5acb7"),
-    }
-)
+COLOURS = {
+    "tuner": ("#c8500a", "#ff9d57"),
+    "best": ("#1f5fa8", "#74aeee"),
+    "low": ("#3b7d2e", "#86c97a"),
+    "high": ("#7b4fa0", "#c39be6"),
+    "most": ("#96700a", "#dcb64a"),
+    "tcp": ("#00797f", "#55c4ca"),
+    "deadline": ("#5a616c", "#a5acb7"),
+}
 
 
 def style_of(name: str) -> str:
@@ -39,40 +36,9 @@ def style_of(name: str) -> str:
     return _STYLES[name]
 
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Slack and its tuner</title>
-<style>{{ style }}</style>
-</head>
-<body>
-{% macro figures(pictures) -%}
-{% for picture in pictures %}<figure><div role="img" aria-label="{{ picture.alt }}">
-<div class="wide-only">{{ picture.wide }}</div><div class="narrow">{{ picture.narrow }}</div></div></figure>
-{% endfor %}{%- endmacro -%}
-<main>
-<header>
-<p class="kind">latecomer reproduce slack</p>
-<h1>Slack and its tuner</h1>
-<p class="facts">{{ facts }}</p>
-</header>
-
-<section aria-labelledby="targets">
-<h2 id="targets">What was to be reached</h2>
-<p class="read">Of several days the worst counts. The models have seen none of them.</p>
-<div class="scroll"><table>
-<thead><tr><th scope="col">figure</th><th scope="col">reached</th><th scope="col">wanted</th>
-<th scope="col"></th></tr></thead>
-<tbody>{% for target in targets %}<tr><th scope="row">{{ target.name }}</th>
-<td class="value">{{ target.value }}</td>
-<td>{{ "at least" if target.at_least else "at most" }} {{ target.target }}</td>
-<td class="{{ 'met' if target.met else 'missed' }}">{{ "met" if target.met else "missed" }}</td></tr>
-{% endfor %}</tbody></table></div>
-</section>
-
+PAGE = """{% extends "frame" %}
+{% block targets_note %}Of several days the worst counts. The models have seen none of them.{% endblock %}
+{% block sections %}
 <section aria-labelledby="stamps">
 <h2 id="stamps">Figures 1 and 11: two sources, one of which lags</h2>
 {{ figures(stamps) }}</section>
@@ -101,9 +67,7 @@ events.</p>
 {% for error in row.errors %}<td>{{ error }}</td>{% endfor %}<td>{{ row.seconds }}</td></tr>
 {% endfor %}</tbody></table></div>
 </section>
-</main>
-<footer><p>Slack-ScaleGate: deterministic stream processing under latency constraints. The streams of Dublin are made
-after the paper's description.</p></footer>
-</body>
-</html>
+{% endblock %}
+{% block footer %}Slack-ScaleGate: deterministic stream processing under latency constraints. The streams of Dublin
+are made after the paper's description.{% endblock %}
 """

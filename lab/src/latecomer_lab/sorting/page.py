@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from jinja2 import Environment
-from markupsafe import Markup
-
-from latecomer.report.page import STYLE as REPORT_STYLE
 from latecomer.report.words import duration, number, number_ticks, short_number
+from latecomer_lab.page import Heading, Picture, draw_bars, draw_lines, render, slug
+from latecomer_lab.pictures import Bar, Lines, Place, Series
 from latecomer_lab.report import Report, versions
 from latecomer_lab.sorting.bench import Measured
 from latecomer_lab.sorting.cells import Cell
 from latecomer_lab.sorting.competitors import COMPETITORS, IMPATIENCE, Kind
 from latecomer_lab.sorting.figures import RunsHeld
 from latecomer_lab.sorting.operators import OF_RECORDS
-from latecomer_lab.sorting.pictures import NARROW, WIDE, Bar, Lines, Place, Series, Size, bars_svg, lines_svg
 from latecomer_lab.sorting.show import in_words, short_rate
-from latecomer_lab.sorting.template import PAGE, STYLE, slug
+from latecomer_lab.sorting.template import COLOURS, PAGE
 
 _DASH = {Kind.MODERN: "dashed", Kind.BEYOND: "dotted", Kind.WITHOUT: "dotted"}
 _SWEPT = {"amount": "amount of disorder d (p = 30 %)", "percent": "percentage of disorder p (d = 64)"}
 _SETTINGS = {"selection": "events kept", "projection": "fields kept", "window": "size of the window"}
-
-
-class Picture(NamedTuple):
-    """A picture in two sizes, and what it says to those who cannot see it."""
-
-    wide: Markup
-    narrow: Markup
-    alt: str
 
 
 def write_page(report: Report, found: Measured, path: Path) -> None:
@@ -42,11 +30,11 @@ def write_page(report: Report, found: Measured, path: Path) -> None:
 
 def to_html(report: Report, found: Measured) -> str:
     """The page."""
-    environment = Environment(autoescape=True, trim_blocks=True)
-    return environment.from_string(PAGE).render(
-        style=Markup(REPORT_STYLE + STYLE),
-        facts=_facts(report),
-        targets=report.targets,
+    return render(
+        PAGE,
+        Heading("latecomer bench sort", "Impatience sort, measured", _facts(report)),
+        report,
+        COLOURS,
         held=[] if found.held is None else [_held(found.held)],
         read_held="" if found.held is None else _read_held(found.held),
         offline=_offline(found) + _sweeps(found),
@@ -67,15 +55,6 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _drawn(draw: Callable[[Size], str], alt: str) -> Picture:
-    return Picture(Markup(draw(WIDE)), Markup(draw(NARROW)), alt)
-
-
-def _lines(lines: Lines) -> Picture:
-    names = ", ".join(series.name for series in lines.series)
-    return _drawn(lambda size: lines_svg(lines, size), f"{lines.title} against {lines.x_title}: {names}.")
-
-
 def _held(held: RunsHeld) -> Picture:
     def series(name: str, style: str, counts: list[int], *, bold: bool) -> Series:
         return Series(name, style, [Place(x, y) for x, y in zip(held.events, counts, strict=True)], bold=bold)
@@ -85,7 +64,7 @@ def _held(held: RunsHeld) -> Picture:
         series("Impatience", slug(IMPATIENCE), held.impatience, bold=False),
     ]
     ticks = [(float(value), text) for value, text in number_ticks(held.events[-1], 8)]
-    return _lines(Lines("sorted runs held, cloudlog", "events so far", ticks, both, dots=False))
+    return draw_lines(Lines("sorted runs held, cloudlog", "events so far", ticks, both, dots=False))
 
 
 def _read_held(held: RunsHeld) -> str:
@@ -107,9 +86,7 @@ def _bars(cell: Cell) -> Picture:
         for each in COMPETITORS
         if each.name in cell.runs
     ]
-    title = f"{cell.stream}, million events per second"
-    figures = ", ".join(f"{bar.name} {bar.text}" for bar in bars)
-    return _drawn(lambda size: bars_svg(title, bars, size), f"{title}: {figures}.")
+    return draw_bars(f"{cell.stream}, million events per second", bars)
 
 
 def _sweeps(found: Measured) -> list[Picture]:
@@ -124,7 +101,7 @@ def _sweeps(found: Measured) -> list[Picture]:
             xs = [math.log10(point.value) for point in points]
             ticks = [(x, f"{point.value:g}") for x, point in zip(xs, points, strict=True)]
             series = _series([point.cell for point in points], xs)
-            pictures.append(_lines(Lines("synthetic, million events per second", title, ticks, series, log=True)))
+            pictures.append(draw_lines(Lines("synthetic, million events per second", title, ticks, series, log=True)))
     return pictures
 
 
@@ -137,7 +114,7 @@ def _online(cells: list[Cell]) -> list[Picture]:
         ticks = [(x, short_number(every)) for x, (_, every) in zip(xs, chosen, strict=True)]
         series = _series([cell for cell, _ in chosen], xs)
         title = f"{stream}, million events per second"
-        pictures.append(_lines(Lines(title, "events per punctuation", ticks, series, log=True)))
+        pictures.append(draw_lines(Lines(title, "events per punctuation", ticks, series, log=True)))
     return pictures
 
 
@@ -172,7 +149,7 @@ def _gains(found: Measured) -> list[Picture]:
             for stream in dict.fromkeys(gain.stream for gain in chosen)
         ]
         pictures.append(
-            _lines(
+            draw_lines(
                 Lines(f"{operator} first, times faster", _SETTINGS[operator.removesuffix(OF_RECORDS)], ticks, series)
             )
         )

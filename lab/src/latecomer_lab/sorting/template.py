@@ -1,10 +1,8 @@
-"""The page of `latecomer bench sort`: what it adds to the style sheet of reports, and its template."""
+"""The page of `latecomer bench sort`: its colours, and what it adds to the frame of reports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-_COLOURS = {  # by light and by dark; a `from end` shares the colour of what it is a form of
+COLOURS = {  # by light and by dark; a `from end` shares the colour of what it is a form of
     "latecomer": ("#c8500a", "#ff9d57"),
     "impatience": ("#1f5fa8", "#74aeee"),
     "heap": ("#7b4fa0", "#c39be6"),
@@ -24,81 +22,10 @@ _COLOURS = {  # by light and by dark; a `from end` shares the colour of what it 
     "androidlog": ("#c8500a", "#ff9d57"),
 }
 
-
-def slug(name: str) -> str:
-    """What the style sheet calls a series.
-
-    >>> slug("without HM & SRS")
-    'without_hm_srs'
-    """
-    return "_".join(name.lower().replace("&", " ").split())
-
-
-def series_style(colours: Mapping[str, tuple[str, str]]) -> str:
-    """The colours of series, by light and by dark, and the rules by which pictures take them."""
-    light, dark = (" ".join(f"--{slug(name)}: {pair[at]};" for name, pair in colours.items()) for at in (0, 1))
-    rules = "".join(_rules(name) for name in colours)
-    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{SHARED_STYLE}{rules}"
-
-
-def _rules(name: str) -> str:
-    style = slug(name)
-    colour = f"var(--{style})"
-    return (
-        f"svg .line_{style}_marks path {{ stroke: {colour}; }}\n"
-        f"svg .dot_{style}_marks path, svg .bar_{style}_marks path {{ fill: {colour}; }}\n"
-        f"svg .ring_{style}_marks path {{ stroke: {colour}; fill: var(--card); }}\n"
-        f"svg .name_{style}_marks text {{ fill: {colour}; }}\n"
-    )
-
-
-SHARED_STYLE = """
-svg .leader_marks line { stroke: var(--muted); opacity: .6; }
-svg .beside_marks text { fill: var(--ink); }
-figure + figure { margin-top: 2rem; }
-td.met { color: var(--muted); } td.missed { color: var(--orange); font-weight: 600; }
-td .range { display: block; color: var(--muted); font-size: .8125rem; font-weight: 400; }
-tr.ours th, tr.ours td { font-weight: 650; }
-summary { cursor: pointer; color: var(--muted); }
-.rates th:first-child { white-space: nowrap; }
-"""
-
-STYLE = series_style(_COLOURS)
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Impatience sort, measured</title>
-<style>{{ style }}</style>
-</head>
-<body>
-{% macro figures(pictures) -%}
-{% for picture in pictures %}<figure><div role="img" aria-label="{{ picture.alt }}">
-<div class="wide-only">{{ picture.wide }}</div><div class="narrow">{{ picture.narrow }}</div></div></figure>
-{% endfor %}{%- endmacro -%}
-<main>
-<header>
-<p class="kind">latecomer bench sort</p>
-<h1>Impatience sort, measured</h1>
-<p class="facts">{% for fact in facts %}<span>{{ fact }}</span> {% endfor %}</p>
-</header>
-
-<section aria-labelledby="targets">
-<h2 id="targets">What was to be reached</h2>
-<p class="read">Every figure is a ratio inside one run. <b>impatience</b> is the paper's algorithm, <b>latecomer</b> the
-sorter that the product uses; a lead is taken over the best competitor.</p>
-<div class="scroll"><table>
-<thead><tr><th scope="col">figure</th><th scope="col">reached</th><th scope="col">wanted</th>
-<th scope="col"></th></tr></thead>
-<tbody>{% for target in targets %}<tr><th scope="row">{{ target.name }}</th>
-<td class="value">{{ "%.2f"|format(target.value) }}</td><td>{{ target.target }}</td>
-<td class="{{ 'met' if target.met else 'missed' }}">{{ "met" if target.met else "missed" }}</td></tr>
-{% endfor %}</tbody></table></div>
-</section>
-
+PAGE = """{% extends "frame" %}
+{% block targets_note %}Every figure is a ratio inside one run. <b>impatience</b> is the paper's algorithm,
+<b>latecomer</b> the sorter that the product uses; a lead is taken over the best competitor.{% endblock %}
+{% block sections %}
 {% if held %}<section aria-labelledby="held">
 <h2 id="held">Figure 5: sorted runs held</h2>
 <p class="read">{{ read_held }}</p>
@@ -139,10 +66,8 @@ rounds, below it the slowest and the fastest round. A star: it did not get to th
 {% for rate, range in figures %}<td>{{ rate }}<span class="range">{{ range }}</span></td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div></details>
 {% endfor %}</section>
-</main>
-<footer><p>Impatience sort: Chandramouli, Goldstein, Li, "Impatience is a Virtue: Revisiting Disorder in
+{% endblock %}
+{% block footer %}Impatience sort: Chandramouli, Goldstein, Li, "Impatience is a Virtue: Revisiting Disorder in
 High-Performance Log Analytics". The two logs are made after the paper's description; the real ones are not
-public.</p></footer>
-</body>
-</html>
+public.{% endblock %}
 """

@@ -1,4 +1,4 @@
-"""Pictures of `latecomer bench sort` as SVG: lines with their names at the end, and bars.
+"""Pictures of experiments as SVG: lines with their names at the end, and bars.
 
 Places are computed here. Colours are left to the page's style sheet by the names of the layers: what a series is called
 in it is its `style`. A hollow point says that a run did not get to its end.
