@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+import latecomer as lc
 from latecomer.codec import widened
 from latecomer.optimistic import Optimistic
 from latecomer.outputs import ITEM, Lane
+from latecomer.spark.counters import unaccounted
 from latecomer.spark.declare import Further, Stage
 from latecomer.spark.further import further_stage
 from latecomer.spark.schema import spark_schema
+from latecomer.spark.stream_files import age_by_name
 from latecomer.windows import Fold, KeyStep, Lag, Mapped, RowNumber, RunningSum, Scan
 from latecomer.windows.hashing import hash_rows
 from tests.naive_optimistic import By, Event, Item, Skipped
@@ -283,3 +289,72 @@ def test_every_change_of_a_chain_is_that_of_the_twin(name: str, shards: int) -> 
     assert voided > 50
     assert recomputed > 30
     assert sorted(skipped) == ([1, 2, 4, 7] if name == "functions that raise" else [])
+
+
+def test_on_spark_a_chain_gives_voids_and_recomputes_what_the_twin_does(spark: SparkSession, tmp_path: Path) -> None:
+    rng, batches, first = np.random.default_rng(319), [], 0
+    (tmp_path / "in").mkdir()
+    for number in (1, 2):
+        batches.append(random_rows(rng, number, first))
+        first += batches[-1].num_rows
+        pq.write_table(pa.Table.from_batches(batches[-1:]), tmp_path / "in" / f"{number}.parquet")
+    age_by_name(tmp_path / "in")
+    steps = CHAINS["functions that raise"][1][:4]
+    twin = Naive(steps, BOUND)
+    changes = [twin.push(as_events(rows)) for rows in batches]
+    names = ("ts", "place", "seen", "size")
+    expected = [[said(items, names) for items in pair] for pair in changes]
+    assert min(twin.voided, twin.recomputed[0], twin.recomputed[3], len(twin.quarantined)) > 3
+    for shards in (1, 2, 3):
+        seen, folder = SeenChanges(names), tmp_path / str(shards)
+        query = raising_chain(spark, tmp_path / "in", shards).start(
+            folder / "out", checkpoint=folder / "checkpoint", sinks={"changes": seen}, available_now=True
+        )
+        query.awaitTermination()
+        assert list(seen.batches.values()) == expected
+        counted = [each for each in map(lc.read_counters, query.recentProgress) if each is not None]
+        total = {name: sum(each[name] for each in counted) for name in counted[0]}
+        assert (total["given"], total["optimistic_2.voided"]) == (twin.given, twin.voided)
+        assert (total["optimistic.recomputed"], total["optimistic_2.recomputed"]) == tuple(twin.recomputed[0::3])
+        assert unaccounted(total) == 0
+        check_quarantine(lc.read(spark, str(folder / "out"), "quarantine"), twin, total)
+
+
+class SeenChanges:
+    """The changes that a sink was given, micro-batch by micro-batch: what is void, and what is new."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names, self.batches = names, dict[int, list[list[str]]]()
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        found = [(row.change, str([row[name] for name in self.names])) for row in rows.collect()]
+        self.batches[batch] = [sorted(text for each, text in found if each == change) for change in (-1, 1)]
+
+
+def raising_chain(spark: SparkSession, folder: Path, shards: int) -> lc.Result:
+    schema = "ts bigint, arrival bigint, key bigint, area string, id bigint"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    events = lc.disordered(
+        rows, time="ts", key="key", arrival="arrival", tick="1 us", earliest="1960-01-01", shards=shards
+    )
+    totals = events.scan(Fold(total, 0, state=pa.int64(), returns=TOTAL)).map(by_parity, returns=NUMBER)
+    listed = totals.by("place").scan(Fold(carefully_listed, [], state=pa.list_(pa.int64()), returns=LISTED))
+    return listed.optimistic(f"{BOUND} us")
+
+
+def check_quarantine(lane: DataFrame, twin: Naive, counted: dict[str, int]) -> None:
+    """The lane has the twin's skipped rows as rows, and its skipped items as JSON; both are counted."""
+    assert lane.columns == ["ts", "arrival", "key", "area", "id", "reason", ITEM, "stage", "batch"]
+    rows = lane.collect()
+    found = sorted(
+        str((STAGE_NUMBERS[row.stage], row.id if row[ITEM] is None else json.loads(row[ITEM]))) for row in rows
+    )
+    assert found == sorted(map(shown, twin.quarantined))
+    items = Counter(row.stage for row in rows if row[ITEM] is not None)
+    assert counted["quarantined"] == len(rows) - sum(items.values())
+    assert counted["quarantined_items"] == sum(items.values())
+    for stage in STAGE_NUMBERS:
+        assert counted[f"{stage}.quarantined_items"] == items[stage] > 0
+
+
+STAGE_NUMBERS = {"optimistic": 0, "optimistic_2": 1}
