@@ -207,9 +207,9 @@ class Kind(NamedTuple):
     twin: naive.Holes
 
 
-def period(every_us: int) -> Kind:
-    """One event every so often."""
-    return Kind(Period(f"{every_us} us"), naive.Period(every_us))
+def period(every_us: int, tolerance_us: int = 0) -> Kind:
+    """One event every so often, up to a tolerance before or after its turn."""
+    return Kind(Period(f"{every_us} us", f"{tolerance_us} us"), naive.Period(every_us, tolerance_us))
 
 
 def counted(before: pa.RecordBatch, after: pa.RecordBatch) -> Int64s:
@@ -225,6 +225,7 @@ NOWHERE = Kind(
 )
 NUMBERED = Kind(Enumerator("n"), naive.Enumerator())
 KINDS = st.sampled_from([ANYWHERE, COUNTED, NOWHERE, NUMBERED]) | st.integers(1, 6).map(period)
+KINDS |= st.integers(1, 2).flatmap(lambda off: st.integers(4 * off + 1, 12).map(lambda every: period(every, off)))
 
 
 class When(NamedTuple):

@@ -52,14 +52,18 @@ class Holes(ABC):
         """Name and values: stored with the state and compared on restart."""
 
 
-def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunction | None) -> Holes:
+def holes_of(
+    every: Duration | None, enumerator: str | None, function: HoleFunction | None, tolerance: Duration | None = None
+) -> Holes:
     """What the user said of holes, in one of three ways."""
     ways = [way for way in (every, enumerator, function) if way is not None]
     if len(ways) != 1:
         rule = "be said in one way: every, enumerator or holes"
         raise InputError(must("where events are missing", rule, f"{len(ways)} ways", "e.g. every='1 hour'"))
     if every is not None:
-        return Period(every)
+        return Period(every, tolerance)
+    if tolerance is not None:
+        raise InputError(must("tolerance", "go with every", tolerance, "leave it out, or say every='1 hour' too"))
     if enumerator is not None:
         return Enumerator(enumerator)
     assert function is not None
@@ -68,30 +72,44 @@ def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunct
 
 @dataclass(frozen=True)
 class Period(Holes):
-    """Every key has an event once in so long; where two lie further apart, some are missing."""
+    """Every key has an event once in so long; where two lie further apart, some are missing.
+
+    Each event may come up to `tolerance` before or after its turn, so two that follow each other may be off by twice
+    that. It must be less than a quarter of the period: else a gap does not tell how many periods it has.
+    """
 
     every: Duration
+    tolerance: Duration | None = None
 
     def __post_init__(self) -> None:
-        duration_us(self.every, "every")
+        if 4 * self.tolerance_us >= self.every_us:
+            rule = f"be less than a quarter of every ({self.every})"
+            raise InputError(must("tolerance", rule, self.tolerance, "or say holes='anywhere'"))
 
     @property
     def every_us(self) -> int:
         """The period in microseconds."""
         return duration_us(self.every, "every")
 
+    @property
+    def tolerance_us(self) -> int:
+        """The tolerance in microseconds."""
+        return 0 if self.tolerance is None else duration_us(self.tolerance, "tolerance", zero=True)
+
     def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
-        apart: Int64s = events.ts_us[after] - events.ts_us[before]
+        apart: Int64s = events.ts_us[after] - events.ts_us[before] - 2 * self.tolerance_us
         return np.maximum(-(-apart // self.every_us) - 1, 0)
 
     def check(self, columns: pa.Schema) -> None:
         """A period needs no column but the time."""
 
     def shown(self) -> str:
-        return f"where one is missing every {self.every}"
+        shown = f"where one is missing every {self.every}"
+        return f"{shown}, give or take {self.tolerance}" if self.tolerance_us else shown
 
     def describe(self) -> dict[str, Any]:
-        return {"holes": "period", "every_us": self.every_us}
+        off = {"tolerance_us": self.tolerance_us} if self.tolerance_us else {}
+        return {"holes": "period", "every_us": self.every_us, **off}
 
 
 @dataclass(frozen=True)
