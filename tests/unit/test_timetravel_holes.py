@@ -1,4 +1,4 @@
-"""Time travel by what tells holes: a period with jitter."""
+"""Time travel by what tells holes: a period with jitter, and holes anywhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pytest
 
 from latecomer.errors import InputError
-from latecomer.timetravel import Holes, Period, TimeTravel, holes_of
+from latecomer.timetravel import Anywhere, CustomHoles, Enumerator, Holes, Period, TimeTravel, holes_of
 from latecomer.windows import Count, Window, WindowAggregation
 from tests.unit.travels import Row, Travel, refused, standing
 
@@ -63,3 +63,36 @@ def test_a_tolerance_is_below_a_quarter_of_the_period_and_goes_with_one() -> Non
         Period("1 hour", "-1 s")
     with pytest.raises(InputError, match="tolerance must go with every; got '1 s'"):
         holes_of(None, "n", None, "1 s")
+
+
+def test_anywhere_takes_every_late_event_and_holds_all_within_the_bound() -> None:
+    """Also one that comes twice: where nothing tells what is missing, it is one more."""
+    rows = [*jittering(40, {20: 90, 21: 91}), (200, 19_000, "a", 1), (201, 19_000, "a", 2), (202, 19_990, "a", 3)]
+    late, held, counts = run(Anywhere(), rows)
+    assert late == []
+    assert held == sum(ts_us >= 19_990 - 10_000 - 2 * 200 for _, ts_us, _, _ in rows)
+    assert sum(count for _, count in counts) == 2 * len(rows)
+    told = run(CustomHoles(lambda before, after: [True] * len(after)), rows)
+    assert told == (late, held, counts)
+
+
+def test_anywhere_is_said_by_its_name() -> None:
+    assert holes_of(None, None, "anywhere") == Anywhere()
+    assert Anywhere().describe() == {"holes": "anywhere"}
+    with pytest.raises(InputError, match="holes must be 'anywhere' or a function of two RecordBatches; got 'nowhere'"):
+        holes_of(None, None, "nowhere")
+
+
+@pytest.mark.parametrize(
+    "holes", [Period("100 us"), Enumerator("value"), CustomHoles(lambda before, after: [1] * len(after))]
+)
+def test_of_many_holes_a_late_event_finds_its_own(holes: Holes) -> None:
+    """Every second event is missing; half of those within the bound come late, in any order, and then once more."""
+    missing = random.Random(3).sample(range(301, 399, 2), 25)
+    numbers = [*range(0, 400, 2), *missing]
+    rows: list[Row] = [(tick, 100 * n, "a", n) for tick, n in enumerate(numbers)]
+    again: list[Row] = [(1_000 + n, 100 * n, "a", n) for n in missing]
+    late, _, counts = run(holes, [*rows, *again])
+    assert sorted(value for _, value, _ in late) == sorted(missing)
+    expected = {start: sum(start <= 100 * n < start + 200 for n in numbers) for start, _ in counts}
+    assert dict(counts) == expected

@@ -67,7 +67,7 @@ class Repairable(Operated):
         every: Duration | None = None,
         tolerance: Duration | None = None,
         enumerator: str | None = None,
-        holes: HoleFunction | None = None,
+        holes: HoleFunction | str | None = None,
         trigger: Trigger = LAZY,
         periodicity: Duration | None = None,
         retract: bool = True,
@@ -77,8 +77,9 @@ class Repairable(Operated):
 
         An operator must be made of `WindowAggregation` and `Step`. Only what lies near a hole is held. Where something
         is missing is told by one of: every, the period in which each key has an event, early or late by `tolerance` at
-        most; enumerator, a column that counts its events; holes, a function of two RecordBatches (events and their
-        successors) that returns how many are missing between them, -1 for any number, or true and false.
+        most; enumerator, a column that counts its events; holes="anywhere" (then everything within the bound is held);
+        or holes, a function of two RecordBatches (events and their successors) that returns how many are missing
+        between them, -1 for any number, or true and false.
         trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
         of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
         differently. `.changes` has every change, `.results` what was given, later results in place of earlier ones;

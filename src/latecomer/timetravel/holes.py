@@ -1,4 +1,4 @@
-"""Where an event is missing: by a sampling period, by a column that counts, or by the user's function.
+"""Where an event is missing: by a sampling period, by a column that counts, by the user's function, or anywhere.
 
 Two successive events of a key tell whether something is missing between them, and how much. An event that comes late
 is repaired only if it falls into such a hole.
@@ -21,7 +21,8 @@ from latecomer.errors import InputError, must
 from latecomer.events import EventBatch, Int64s, int64_view
 
 UNKNOWN = -1  # any number of events may be missing
-INSIDE, TOUCHING, COUNTED = range(3)  # an event is in a hole: between its ends, at them too, by its number
+ANYWHERE = "anywhere"
+INSIDE, TOUCHING, COUNTED, ALWAYS = range(4)  # an event is in a hole: between its ends, at them too, by its number
 
 HoleFunction = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
 
@@ -53,10 +54,10 @@ class Holes(ABC):
 
 
 def holes_of(
-    every: Duration | None, enumerator: str | None, function: HoleFunction | None, tolerance: Duration | None = None
+    every: Duration | None, enumerator: str | None, holes: HoleFunction | str | None, tolerance: Duration | None = None
 ) -> Holes:
     """What the user said of holes, in one of three ways."""
-    ways = [way for way in (every, enumerator, function) if way is not None]
+    ways = [way for way in (every, enumerator, holes) if way is not None]
     if len(ways) != 1:
         rule = "be said in one way: every, enumerator or holes"
         raise InputError(must("where events are missing", rule, f"{len(ways)} ways", "e.g. every='1 hour'"))
@@ -66,8 +67,18 @@ def holes_of(
         raise InputError(must("tolerance", "go with every", tolerance, "leave it out, or say every='1 hour' too"))
     if enumerator is not None:
         return Enumerator(enumerator)
-    assert function is not None
-    return CustomHoles(function)
+    if isinstance(holes, str):
+        return named_holes(holes)
+    assert holes is not None
+    return CustomHoles(holes)
+
+
+def named_holes(name: str) -> Holes:
+    """What has a name: events may be missing anywhere."""
+    if name != ANYWHERE:
+        rule = f"be '{ANYWHERE}' or a function of two RecordBatches"
+        raise InputError(must("holes", rule, name, "or use every= or enumerator="))
+    return Anywhere()
 
 
 @dataclass(frozen=True)
@@ -182,3 +193,22 @@ class CustomHoles(Holes):
 
     def describe(self) -> dict[str, Any]:
         return {"holes": "function", "name": getattr(self.function, "__name__", "function")}
+
+
+@dataclass(frozen=True)
+class Anywhere(Holes):
+    """Any number of events may be missing anywhere: every late one is accepted, and all are held within the bound."""
+
+    kind: ClassVar[int] = ALWAYS
+
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        return np.full(len(after), UNKNOWN)
+
+    def check(self, columns: pa.Schema) -> None:
+        """It needs no column."""
+
+    def shown(self) -> str:
+        return "wherever they belong"
+
+    def describe(self) -> dict[str, Any]:
+        return {"holes": ANYWHERE}
