@@ -132,12 +132,17 @@ class Holes(ABC):
 
 @dataclass(frozen=True)
 class Period(Holes):
-    """Events that come every so often."""
+    """Events that come every so often, each up to a tolerance before or after its turn."""
 
     every_us: int
+    tolerance_us: int = 0
 
     def missing(self, before: Event, after: Event) -> int:
-        return max(0, -(-(after.ts_us - before.ts_us) // self.every_us) - 1)
+        """The least number of whole periods that the gap may be, less one."""
+        periods = 1
+        while periods * self.every_us + 2 * self.tolerance_us < after.ts_us - before.ts_us:
+            periods += 1
+        return periods - 1
 
     def beyond(self, event: Event, latest: Event) -> bool:
         return event.ts_us > latest.ts_us

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from latecomer.spark.shipping import ship
     from latecomer.spark.sinks import Discard, Files
     from latecomer.tiers import Ordered, Tiers
-    from latecomer.timetravel import CustomHoles, Enumerator, Period, TimeTravel
+    from latecomer.timetravel import Anywhere, CustomHoles, Enumerator, Period, TimeTravel
     from latecomer.windows import (
         AggregateFunction,
         Chain,
@@ -125,6 +125,7 @@ __all__ = [
     "Tiers",
     "TimeTravel",
     "CustomHoles",
+    "Anywhere",
     "Window",
     "consolidate",
     "control",
@@ -212,6 +213,7 @@ _HOMES = {
     "Tiers": "tiers",
     "TimeTravel": "timetravel",
     "CustomHoles": "timetravel",
+    "Anywhere": "timetravel",
     "Window": "windows",
     "consolidate": "consolidated",
     "control": "query_control",

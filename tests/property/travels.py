@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from latecomer.events import EventBatch, Int64s
 from latecomer.testing import LAYOUT, Stream
-from latecomer.timetravel import CustomHoles, Enumerator, Holes, Period, TimeTravel, Trigger
+from latecomer.timetravel import Anywhere, CustomHoles, Enumerator, Holes, Period, TimeTravel, Trigger
 from latecomer.windows import (
     AggregateFunction,
     Chain,
@@ -207,9 +207,9 @@ class Kind(NamedTuple):
     twin: naive.Holes
 
 
-def period(every_us: int) -> Kind:
-    """One event every so often."""
-    return Kind(Period(f"{every_us} us"), naive.Period(every_us))
+def period(every_us: int, tolerance_us: int = 0) -> Kind:
+    """One event every so often, up to a tolerance before or after its turn."""
+    return Kind(Period(f"{every_us} us", f"{tolerance_us} us"), naive.Period(every_us, tolerance_us))
 
 
 def counted(before: pa.RecordBatch, after: pa.RecordBatch) -> Int64s:
@@ -218,13 +218,15 @@ def counted(before: pa.RecordBatch, after: pa.RecordBatch) -> Int64s:
     return found
 
 
-ANYWHERE = Kind(CustomHoles(lambda before, after: [True] * len(after)), naive.Anywhere())
+ANYWHERE = Kind(Anywhere(), naive.Anywhere())
+ALL_TOLD = Kind(CustomHoles(lambda before, after: [True] * len(after)), naive.Anywhere())
 COUNTED = Kind(CustomHoles(counted), naive.Anywhere(lambda before, after: (before.id + 2 * after.id) % 4 - 1))
 NOWHERE = Kind(
     CustomHoles(lambda before, after: np.zeros(len(after), np.uint8)), naive.Anywhere(lambda before, after: 0)
 )
 NUMBERED = Kind(Enumerator("n"), naive.Enumerator())
-KINDS = st.sampled_from([ANYWHERE, COUNTED, NOWHERE, NUMBERED]) | st.integers(1, 6).map(period)
+KINDS = st.sampled_from([ANYWHERE, ALL_TOLD, COUNTED, NOWHERE, NUMBERED]) | st.integers(1, 6).map(period)
+KINDS |= st.integers(1, 2).flatmap(lambda off: st.integers(4 * off + 1, 12).map(lambda every: period(every, off)))
 
 
 class When(NamedTuple):

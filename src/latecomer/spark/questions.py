@@ -65,8 +65,9 @@ class Repairable(Operated):
         bound: Duration,
         *,
         every: Duration | None = None,
+        tolerance: Duration | None = None,
         enumerator: str | None = None,
-        holes: HoleFunction | None = None,
+        holes: HoleFunction | str | None = None,
         trigger: Trigger = LAZY,
         periodicity: Duration | None = None,
         retract: bool = True,
@@ -75,15 +76,16 @@ class Repairable(Operated):
         """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
 
         An operator must be made of `WindowAggregation` and `Step`. Only what lies near a hole is held. Where something
-        is missing is told by one of: every, the period in which each key has an event; enumerator, a column that counts
-        its events; holes, a function of two RecordBatches (events and their successors) that returns how many are
-        missing between them, -1 for any number, or true and false.
+        is missing is told by one of: every, the period in which each key has an event, early or late by `tolerance` at
+        most; enumerator, a column that counts its events; holes="anywhere" (then everything within the bound is held);
+        or holes, a function of two RecordBatches (events and their successors) that returns how many are missing
+        between them, -1 for any number, or true and false.
         trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
         of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
         differently. `.changes` has every change, `.results` what was given, later results in place of earlier ones;
         retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
         """
-        where = holes_of(every, enumerator, holes)
+        where = holes_of(every, enumerator, holes, tolerance)
         declared, operator = self._application("timetravel")
         settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held)
         return Result(plan_query(declared, settings))

@@ -14,7 +14,7 @@ from latecomer._jit import kernel
 from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
 from latecomer.search import lower_bound
 from latecomer.timetravel.hole_tracking import Stretches, find_missing
-from latecomer.timetravel.holes import INSIDE
+from latecomer.timetravel.holes import ALWAYS, INSIDE
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch, OnTime
 from latecomer.timetravel.tables import GroupedTimes, any_within, group_starts
 from latecomer.timetravel.triggers import Contexts, Pending, Ticks
@@ -52,7 +52,7 @@ class Finality:
     def __init__(self, batch: MicroBatch, history: KeyHistory, ticks: Ticks) -> None:
         self._history, self._ticks, self._keys = history, ticks, batch.tables.count
         self._reach_us, self._bound_us = batch.settings.reach.us, batch.settings.bound_us
-        self._margin_us = int(batch.settings.holes.kind == INSIDE)
+        self._kind = batch.settings.holes.kind
 
     def final(self, key: Int64s, start_us: Int64s, given: Moments) -> Bools:
         """Which results cannot change any more after the moments at which they are given, by holes and the bound."""
@@ -60,9 +60,9 @@ class Finality:
         mark_us = np.where(given.at_once, ticks.mark_before(given.tick), ticks.mark_after(given.tick))
         latest_us = latest_times(self._history.on_time, key, given.tick - given.at_once)
         oldest_us = ticks.mark_before(given.tick) - self._bound_us
-        missing = np.zeros(len(key), dtype=np.bool_)
+        missing: Bools = np.full(len(key), self._kind == ALWAYS)
         stretches = Stretches(key, start_us, given.moment, oldest_us, latest_us)
-        find_missing(stretches, reach_us, self._history.holes, self._margin_us, missing)
+        find_missing(stretches, reach_us, self._history.holes, int(self._kind == INSIDE), missing)
         passed = latest_us >= start_us + reach_us
         return (passed & ~missing) | (start_us + (reach_us - 1) < mark_us - self._bound_us)
 

@@ -57,13 +57,16 @@ class KeyHoles(NamedTuple):
 
 
 class Tracked(NamedTuple):
-    """Per key the last event that was on time and the last hole; all holes, each with the one before it in its key."""
+    """Per key the last event that was on time, and its holes: `counts[key]` of them from `starts[key]` on.
+
+    There is room for more up to where those of the next key begin.
+    """
 
     latest_us: Int64s
     latest_number: Int64s
-    last_hole: Int64s
+    starts: Int64s
+    counts: Int64s
     holes: HoleTable
-    previous: Int64s
 
 
 class HoleRules(NamedTuple):
@@ -74,8 +77,8 @@ class HoleRules(NamedTuple):
 
 
 @kernel
-def track_holes(arrivals: Arrivals, tracked: Tracked, count: int, rules: HoleRules, accepted: Bools) -> int:
-    """Open, fill and close holes as events arrive; gives how many holes there are then, `count` being those before."""
+def track_holes(arrivals: Arrivals, tracked: Tracked, rules: HoleRules, accepted: Bools) -> None:
+    """Open, fill and close holes as events arrive; which late events are accepted."""
     seen = np.zeros(len(arrivals.key), dtype=np.bool_)  # late events equal to one that was accepted, or accepted
     for i in range(len(arrivals.key)):
         key = arrivals.key[i]
@@ -84,8 +87,8 @@ def track_holes(arrivals: Arrivals, tracked: Tracked, count: int, rules: HoleRul
         if not arrivals.late[i]:
             missing = arrivals.missing[i] if known else FIRST
             if missing != 0 or _is_open(tracked, key):
-                count = _open_hole(tracked, count, key, known)
-                _close_hole(tracked.holes, tracked.last_hole[key], arrivals, i, missing)
+                hole = _open_hole(tracked, key, known)
+                _close_hole(tracked.holes, hole, arrivals, i, missing)
             tracked.latest_us[key], tracked.latest_number[key] = arrivals.ts_us[i], arrivals.number[i]
             continue
         seen[i] = arrivals.equal[i] == STORED or (arrivals.equal[i] >= 0 and seen[arrivals.equal[i]])
@@ -97,35 +100,34 @@ def track_holes(arrivals: Arrivals, tracked: Tracked, count: int, rules: HoleRul
                 continue
             _fill_hole(tracked.holes, hole, i)
         else:
-            count = _open_hole(tracked, count, key, known)
-            tracked.holes.filled[tracked.last_hole[key]] += 1
-            tracked.holes.changed[tracked.last_hole[key]] = True
+            hole = _open_hole(tracked, key, known)
+            tracked.holes.filled[hole] += 1
+            tracked.holes.changed[hole] = True
         seen[i] = accepted[i] = True
-    return count
 
 
 @bare_kernel
 def _is_open(tracked: Tracked, key: int) -> bool:
     """Whether the last hole of a key has no end yet."""
-    hole = tracked.last_hole[key]
-    return bool(hole >= 0 and tracked.holes.to_us[hole] == FOREVER_US)
+    last = tracked.starts[key] + tracked.counts[key] - 1
+    return bool(tracked.counts[key] > 0 and tracked.holes.to_us[last] == FOREVER_US)
 
 
 @bare_kernel
-def _open_hole(tracked: Tracked, count: int, key: int, known: bool) -> int:
-    """Open a hole after the last event of a key, if none is open; that of a new key begins before all times."""
+def _open_hole(tracked: Tracked, key: int, known: bool) -> int:
+    """The open hole after the last event of a key, a new one if none is; that of a new key begins before all times."""
+    hole = tracked.starts[key] + tracked.counts[key]
     if _is_open(tracked, key):
-        return count
+        return int(hole - 1)
     holes = tracked.holes
-    tracked.previous[count] = tracked.last_hole[key]
-    tracked.last_hole[key] = count
-    holes.key[count] = key
-    holes.from_us[count] = tracked.latest_us[key] if known else NEVER_US
-    holes.from_number[count] = tracked.latest_number[key] if known else NEVER_US
-    holes.to_us[count] = holes.to_number[count] = holes.full_at[count] = FOREVER_US
-    holes.missing[count] = holes.filled[count] = 0
-    holes.changed[count] = True
-    return count + 1
+    tracked.counts[key] += 1
+    holes.key[hole] = key
+    holes.from_us[hole] = tracked.latest_us[key] if known else NEVER_US
+    holes.from_number[hole] = tracked.latest_number[key] if known else NEVER_US
+    holes.to_us[hole] = holes.to_number[hole] = holes.full_at[hole] = FOREVER_US
+    holes.missing[hole] = holes.filled[hole] = 0
+    holes.changed[hole] = True
+    return int(hole)
 
 
 @bare_kernel
@@ -143,18 +145,19 @@ def _is_beyond(arrivals: Arrivals, i: int, tracked: Tracked, kind: int) -> bool:
 @bare_kernel
 def _find_hole(arrivals: Arrivals, i: int, tracked: Tracked, kind: int) -> int:
     """The first hole of its key that a late event falls into and that is not full; -1 if there is none."""
-    holes, ts_us, found = tracked.holes, arrivals.ts_us[i], -1
-    hole = tracked.last_hole[arrivals.key[i]]
-    while hole >= 0 and ts_us <= holes.to_us[hole]:
-        inside = holes.from_us[hole] <= ts_us
+    holes, ts_us, start = tracked.holes, arrivals.ts_us[i], tracked.starts[arrivals.key[i]]
+    stop = start + tracked.counts[arrivals.key[i]]
+    hole = lower_bound(holes.to_us, start, stop, ts_us)
+    while hole < stop and holes.from_us[hole] <= ts_us:
+        inside = True
         if kind == INSIDE:
             inside = holes.from_us[hole] < ts_us < holes.to_us[hole]
         elif kind == COUNTED and holes.from_number[hole] < holes.to_number[hole]:
-            inside = inside and holes.from_number[hole] < arrivals.number[i] < holes.to_number[hole]
+            inside = holes.from_number[hole] < arrivals.number[i] < holes.to_number[hole]
         if inside and holes.to_us[hole] != FOREVER_US and holes.full_at[hole] == FOREVER_US:
-            found = hole
-        hole = tracked.previous[hole]
-    return found
+            return int(hole)
+        hole += 1
+    return -1
 
 
 @bare_kernel

@@ -1,4 +1,4 @@
-"""Where an event is missing: by a sampling period, by a column that counts, or by the user's function.
+"""Where an event is missing: by a sampling period, by a column that counts, by the user's function, or anywhere.
 
 Two successive events of a key tell whether something is missing between them, and how much. An event that comes late
 is repaired only if it falls into such a hole.
@@ -21,7 +21,8 @@ from latecomer.errors import InputError, must
 from latecomer.events import EventBatch, Int64s, int64_view
 
 UNKNOWN = -1  # any number of events may be missing
-INSIDE, TOUCHING, COUNTED = range(3)  # an event is in a hole: between its ends, at them too, by its number
+ANYWHERE = "anywhere"
+INSIDE, TOUCHING, COUNTED, ALWAYS = range(4)  # an event is in a hole: between its ends, at them too, by its number
 
 HoleFunction = Callable[[pa.RecordBatch, pa.RecordBatch], Any]
 
@@ -52,46 +53,74 @@ class Holes(ABC):
         """Name and values: stored with the state and compared on restart."""
 
 
-def holes_of(every: Duration | None, enumerator: str | None, function: HoleFunction | None) -> Holes:
+def holes_of(
+    every: Duration | None, enumerator: str | None, holes: HoleFunction | str | None, tolerance: Duration | None = None
+) -> Holes:
     """What the user said of holes, in one of three ways."""
-    ways = [way for way in (every, enumerator, function) if way is not None]
+    ways = [way for way in (every, enumerator, holes) if way is not None]
     if len(ways) != 1:
         rule = "be said in one way: every, enumerator or holes"
         raise InputError(must("where events are missing", rule, f"{len(ways)} ways", "e.g. every='1 hour'"))
     if every is not None:
-        return Period(every)
+        return Period(every, tolerance)
+    if tolerance is not None:
+        raise InputError(must("tolerance", "go with every", tolerance, "leave it out, or say every='1 hour' too"))
     if enumerator is not None:
         return Enumerator(enumerator)
-    assert function is not None
-    return CustomHoles(function)
+    if isinstance(holes, str):
+        return named_holes(holes)
+    assert holes is not None
+    return CustomHoles(holes)
+
+
+def named_holes(name: str) -> Holes:
+    """What has a name: events may be missing anywhere."""
+    if name != ANYWHERE:
+        rule = f"be '{ANYWHERE}' or a function of two RecordBatches"
+        raise InputError(must("holes", rule, name, "or use every= or enumerator="))
+    return Anywhere()
 
 
 @dataclass(frozen=True)
 class Period(Holes):
-    """Every key has an event once in so long; where two lie further apart, some are missing."""
+    """Every key has an event once in so long; where two lie further apart, some are missing.
+
+    Each event may come up to `tolerance` before or after its turn, so two that follow each other may be off by twice
+    that. It must be less than a quarter of the period: else a gap does not tell how many periods it has.
+    """
 
     every: Duration
+    tolerance: Duration | None = None
 
     def __post_init__(self) -> None:
-        duration_us(self.every, "every")
+        if 4 * self.tolerance_us >= self.every_us:
+            rule = f"be less than a quarter of every ({self.every})"
+            raise InputError(must("tolerance", rule, self.tolerance, "or say holes='anywhere'"))
 
     @property
     def every_us(self) -> int:
         """The period in microseconds."""
         return duration_us(self.every, "every")
 
+    @property
+    def tolerance_us(self) -> int:
+        """The tolerance in microseconds."""
+        return 0 if self.tolerance is None else duration_us(self.tolerance, "tolerance", zero=True)
+
     def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
-        apart: Int64s = events.ts_us[after] - events.ts_us[before]
+        apart: Int64s = events.ts_us[after] - events.ts_us[before] - 2 * self.tolerance_us
         return np.maximum(-(-apart // self.every_us) - 1, 0)
 
     def check(self, columns: pa.Schema) -> None:
         """A period needs no column but the time."""
 
     def shown(self) -> str:
-        return f"where one is missing every {self.every}"
+        shown = f"where one is missing every {self.every}"
+        return f"{shown}, give or take {self.tolerance}" if self.tolerance_us else shown
 
     def describe(self) -> dict[str, Any]:
-        return {"holes": "period", "every_us": self.every_us}
+        off = {"tolerance_us": self.tolerance_us} if self.tolerance_us else {}
+        return {"holes": "period", "every_us": self.every_us, **off}
 
 
 @dataclass(frozen=True)
@@ -164,3 +193,22 @@ class CustomHoles(Holes):
 
     def describe(self) -> dict[str, Any]:
         return {"holes": "function", "name": getattr(self.function, "__name__", "function")}
+
+
+@dataclass(frozen=True)
+class Anywhere(Holes):
+    """Any number of events may be missing anywhere: every late one is accepted, and all are held within the bound."""
+
+    kind: ClassVar[int] = ALWAYS
+
+    def missing(self, events: EventBatch, before: Int64s, after: Int64s) -> Int64s:
+        return np.full(len(after), UNKNOWN)
+
+    def check(self, columns: pa.Schema) -> None:
+        """It needs no column."""
+
+    def shown(self) -> str:
+        return "wherever they belong"
+
+    def describe(self) -> dict[str, Any]:
+        return {"holes": ANYWHERE}

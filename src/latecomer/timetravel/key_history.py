@@ -32,7 +32,7 @@ from latecomer.timetravel.hole_tracking import (
     Tracked,
     track_holes,
 )
-from latecomer.timetravel.holes import TOUCHING, UNKNOWN
+from latecomer.timetravel.holes import ALWAYS, TOUCHING, UNKNOWN
 from latecomer.timetravel.tables import HOLE_COLUMNS, LATE, Tables, group_starts
 from latecomer.windows.grouping import group_rows
 
@@ -87,25 +87,51 @@ class KeyHistory(NamedTuple):
     refused: EventBatch | None
 
 
+class Arrived(NamedTuple):
+    """The order of processing: tick by tick, the late events first; `order` are places among late ones, then others."""
+
+    tick: Int64s
+    order: Int64s
+
+
 def follow_events(batch: MicroBatch) -> KeyHistory:
     """Follow the events of a micro-batch in the order in which they came."""
     tables = batch.tables
     events, order, on_time = _events_on_time(batch)
-    missing = _missing_before(batch, events, order, on_time)
     tick, arrival_order = sort_times(np.append(tables.column("late", TICK), tables.column("on_time", TICK)))
-    arrivals = _arrivals(batch, tick, arrival_order, missing)
-    tracked, stored_as = _stored_holes(batch, len(tables.key("late")) + int((missing != 0).sum()))
-    rules = HoleRules(batch.settings.holes.kind, batch.settings.retention_us)
-    accepted = np.zeros(len(tick), dtype=np.bool_)
-    count = track_holes(arrivals, tracked, len(stored_as), rules, accepted)
-    holes, stored_as = _sorted_holes(tracked.holes, count, stored_as, tables.count)
+    arrived = Arrived(tick, arrival_order)
+    if batch.settings.holes.kind == ALWAYS:
+        tracked, stored_as, accepted = _untracked(batch, on_time)
+    else:
+        tracked, stored_as, accepted = _tracked(batch, arrived, _missing_before(batch, events, order, on_time))
+    holes, stored_as = _holes_found(tracked, stored_as)
     late = _split_late(batch, arrival_order, accepted)
     return KeyHistory(events, order, on_time, holes, stored_as, tracked.latest_us, tick, *late)
 
 
-def _arrivals(batch: MicroBatch, tick: Int64s, order: Int64s, missing: Int64s) -> Arrivals:
+def _tracked(batch: MicroBatch, arrived: Arrived, missing: Int64s) -> tuple[Tracked, Int64s, Bools]:
+    """The holes after the micro-batch, where each is stored, and which events in the order of arrival are accepted."""
+    tracked, stored_as = _stored_holes(batch, missing)
+    rules = HoleRules(batch.settings.holes.kind, batch.settings.retention_us)
+    accepted = np.zeros(len(arrived.tick), dtype=np.bool_)
+    track_holes(_arrivals(batch, arrived, missing), tracked, rules, accepted)
+    return tracked, stored_as, accepted
+
+
+def _untracked(batch: MicroBatch, on_time: OnTime) -> tuple[Tracked, Int64s, Bools]:
+    """The same where every late event is accepted: there are no holes to follow."""
+    none, keys = np.zeros(0, dtype=np.int64), batch.tables.count
+    holes = HoleTable(none, none, none, none, none, none, none, none, none.astype(np.bool_))
+    latest_us = np.full(keys, NEVER_US)
+    latest_us[on_time.key] = on_time.ts_us
+    tracked = Tracked(latest_us, latest_us, np.zeros(keys + 1, dtype=np.int64), np.zeros(keys, dtype=np.int64), holes)
+    return tracked, none, np.ones(len(batch.tables.key("late")) + len(batch.tables.key("on_time")), dtype=np.bool_)
+
+
+def _arrivals(batch: MicroBatch, arrived: Arrived, missing: Int64s) -> Arrivals:
     """The events of a micro-batch, the late ones and those on time, in this order of processing."""
     tables, time, late_count = batch.tables, batch.layout.time, len(batch.tables.key("late"))
+    tick, order = arrived
     missing = np.append(np.zeros(late_count, dtype=np.int64), missing)
     equal = np.append(_equal_late(batch, order), np.full(len(order) - late_count, NOT_SEEN))
     return Arrivals(
@@ -174,23 +200,24 @@ def _equal_late(batch: MicroBatch, arrival_order: Int64s) -> Int64s:
     return equal
 
 
-def _stored_holes(batch: MicroBatch, room: int) -> tuple[Tracked, Int64s]:
-    """What was known of every key before, its holes with room for more; and where each hole is stored."""
+def _stored_holes(batch: MicroBatch, missing_before: Int64s) -> tuple[Tracked, Int64s]:
+    """What was known of every key before, its holes with room for more; and where each hole is stored, -1 if new."""
     tables, both = batch.tables, ("holes", "long_holes")
     key = np.concatenate([tables.key(name) for name in both])
     columns = [np.concatenate([tables.column(name, each) for name in both]) for each in HOLE_COLUMNS]
     order = np.lexsort((columns[0], columns[1], key))
-    known, size = len(key), len(key) + room
-    key = _longer(key[order], size)
-    from_us, to_us, from_number, to_number, missing, filled = (_longer(each[order], size) for each in columns)
+    key, new = key[order], np.append(tables.key("late"), tables.key("on_time")[missing_before != 0])
+    counts, room = (np.bincount(each, minlength=tables.count) for each in (key, new))
+    starts = np.append(0, np.cumsum(counts + room))
+    place, size = np.arange(len(key)) + (np.cumsum(room) - room)[key], int(starts[-1])
+    from_us, to_us, from_number, to_number, missing, filled = (_placed(each[order], place, size) for each in columns)
     full = (missing != UNKNOWN) & (filled >= missing) & (to_us != FOREVER_US)
     full_at, changed = np.where(full, -1, FOREVER_US), np.zeros(size, dtype=np.bool_)
+    key = _placed(key, place, size)
     table = HoleTable(key, from_us, to_us, from_number, to_number, missing, filled, full_at, changed)
-    previous, last_hole = np.full(size, -1), np.full(tables.count, -1)
-    same = np.flatnonzero(key[1:known] == key[: known - 1]) + 1 if known else key[:0]
-    previous[same] = same - 1
-    last_hole[key[:known]] = np.arange(known)
-    return Tracked(*_latest_events(batch), last_hole, table, previous), order
+    stored_as = np.full(size, -1)
+    stored_as[place] = order
+    return Tracked(*_latest_events(batch), starts, counts, table), stored_as
 
 
 def _latest_events(batch: MicroBatch) -> tuple[Int64s, Int64s]:
@@ -202,12 +229,13 @@ def _latest_events(batch: MicroBatch) -> tuple[Int64s, Int64s]:
     return latest_us, latest_number
 
 
-def _sorted_holes(table: HoleTable, count: int, stored_as: Int64s, keys: int) -> tuple[KeyHoles, Int64s]:
-    """The first `count` holes in the order of keys and times, and where each is stored, -1 for new ones."""
-    order = np.lexsort((table.from_us[:count], table.to_us[:count], table.key[:count]))
-    holes = HoleTable._make(column[:count][order] for column in table)
-    places = np.append(stored_as, np.full(count - len(stored_as), -1))
-    return KeyHoles(holes, group_starts(holes.key, keys)), places[order]
+def _holes_found(tracked: Tracked, stored_as: Int64s) -> tuple[KeyHoles, Int64s]:
+    """All holes without the room between them, and where each is stored."""
+    counts = tracked.counts
+    room = np.diff(tracked.starts) - counts
+    places = np.arange(int(counts.sum())) + np.repeat(np.cumsum(room) - room, counts)
+    holes = HoleTable._make(column[places] for column in tracked.holes)
+    return KeyHoles(holes, np.append(0, np.cumsum(counts))), stored_as[places]
 
 
 def _split_late(batch: MicroBatch, arrival_order: Int64s, accepted: Bools) -> tuple[Accepted | None, EventBatch | None]:
@@ -222,7 +250,7 @@ def _split_late(batch: MicroBatch, arrival_order: Int64s, accepted: Bools) -> tu
     return Accepted(events.take(chosen), key[chosen], moment[chosen]), events.filter(~fits)
 
 
-def _longer(values: Int64s, size: int) -> Int64s:
-    longer = np.zeros(size, dtype=np.int64)
-    longer[: len(values)] = values
-    return longer
+def _placed(values: Int64s, place: Int64s, size: int) -> Int64s:
+    placed = np.zeros(size, dtype=np.int64)
+    placed[place] = values
+    return placed

@@ -53,7 +53,7 @@ class TimeTravel(Settings):
 
     def __post_init__(self) -> None:
         if not isinstance(self.holes, Holes):
-            rule = "be a Period, an Enumerator or CustomHoles"
+            rule = "be a Period, an Enumerator, CustomHoles or Anywhere"
             raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
         check_trigger(self.trigger)
         check_max_held(self.max_held)

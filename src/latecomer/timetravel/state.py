@@ -26,6 +26,7 @@ from latecomer.events import (
     take_rows,
 )
 from latecomer.timetravel.hole_tracking import mark_near
+from latecomer.timetravel.holes import ALWAYS
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch
 from latecomer.timetravel.tables import CONTEXT, FROM, HOLE_COLUMNS, ROLE, TO
 
@@ -69,7 +70,7 @@ class State:
     def __init__(self, store: Store, settings: TimeTravel, layout: Layout) -> None:
         self._parts = [store.part(number, _PARTS) for number in range(_PARTS)]
         self._recent, contexts, holes, self._long_holes, self._pending, self._young_results, results = self._parts
-        self._reach_us = settings.reach.us
+        self._reach_us, self._all_near = settings.reach.us, settings.holes.kind == ALWAYS
         self._width_us = max(self._reach_us, settings.bound_us // _BUCKETS)
         self._time, self._start = layout.time, settings.operator.layout_after(layout).time
         self._contexts = Buckets(contexts, self._time, self._width_us)
@@ -127,14 +128,15 @@ class State:
         self._results.unite()
 
     def _save_events(self, history: KeyHistory, oldest_us: int) -> None:
-        """Store as recent what lies within reach of its key's latest event, as contexts what lies near a hole."""
+        """Store as contexts what lies near a hole; as recent each key's latest event and others within reach of it."""
         if history.events is not None:
             key, ts_us, rows = history.on_time.key, history.on_time.ts_us, take_rows(history.events.rows, history.order)
             place = rows.schema.get_field_index(ROLE)
-            near = rows.column(place).to_numpy() == CONTEXT
+            near = (rows.column(place).to_numpy() == CONTEXT) | self._all_near
             mark_near(key, ts_us, history.holes, self._reach_us, near)
             rows = rows.set_column(place, rows.schema.field(place), pa.array((near * CONTEXT).astype(np.int8)))
-            recent = ts_us > history.latest_us[key] - self._reach_us
+            last = np.append(key[1:] != key[:-1], True)
+            recent = (ts_us > history.latest_us[key] - self._reach_us) & (~near | last)
             _put(self._recent, take_rows(rows, np.flatnonzero(recent & (ts_us >= oldest_us))), self._time)
             self._contexts.append(take_rows(rows, np.flatnonzero(~recent & near & (ts_us >= oldest_us))))
         if history.accepted is not None:
