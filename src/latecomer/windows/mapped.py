@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from latecomer.errors import InputError, must
-from latecomer.events import Int64s, Layout, take_rows
+from latecomer.events import Int64s, Layout
 from latecomer.windows.key_steps import KeyStep, Ran, Work
 from latecomer.windows.operators import check_returns
-from latecomer.windows.user_fold import as_tuple, check_not_added, row_type, rows_returned
+from latecomer.windows.user_rows import UserOutputs, UserRows, check_not_added, key_and_time, owners, row_type
 
 
 @dataclass(frozen=True)
@@ -54,20 +53,16 @@ class Mapped(KeyStep):
         return self.step.in_force(states, ts_us)
 
     def run(self, work: Work, layout: Layout) -> Ran:
-        ran = self.step.run(work, layout)
-        make, names = row_type(tuple(ran.outputs.schema.names))._make, self.returns.names
+        ran, outputs = self.step.run(work, layout), UserOutputs(self.returns, f"map {self.name}")
         rows: list[tuple[Any, ...]] = []
-        owner: list[int] = []
-        for number, values in enumerate(zip(*(each.to_pylist() for each in ran.outputs.columns), strict=True)):
-            made = [as_tuple(each, names) for each in self._called(make(values))]
+        counts: list[int] = []
+        for row in UserRows(ran.outputs):
+            made = outputs.taken(self._called(row))
             rows += made
-            owner += [number] * len(made)
-        places = np.array(owner, dtype=np.int64)
-        outputs = take_rows(ran.outputs.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
-        said = rows_returned(rows, self.returns, f"map {self.name}")
-        for name, column in zip(said.schema.names, said.columns, strict=True):
-            outputs = outputs.append_column(name, column)
-        return ran._replace(outputs=outputs, owner=ran.owner[places])
+            counts.append(len(made))
+        places = owners(counts)
+        given = outputs.beside(key_and_time(ran.outputs, layout), places, rows)
+        return ran._replace(outputs=given, owner=ran.owner[places])
 
     def _called(self, row: Any) -> Iterable[Any]:
         try:
