@@ -16,7 +16,7 @@ from latecomer.errors import InputError, error_text, must
 from latecomer.events import Int64s, Layout, take_rows
 from latecomer.windows.key_steps import KeyStep, Lost, Ran, Work, child_numbers, whole_outputs
 from latecomer.windows.operators import check_returns
-from latecomer.windows.user_fold import as_tuple, check_not_added, row_type, rows_returned
+from latecomer.windows.user_rows import UserOutputs, UserRows, check_not_added, key_and_time, owners, row_type
 
 MOST_ROWS = 1 << 20
 
@@ -59,31 +59,25 @@ class Mapped(KeyStep):
         return self.step.in_force(states, ts_us)
 
     def run(self, work: Work, layout: Layout) -> Ran:
-        ran = self.step.run(work, layout)
+        ran, outputs = self.step.run(work, layout), UserOutputs(self.returns, f"map {self.name}")
         ran = ran._replace(outputs=whole_outputs(self.step, ran, work.rows))
-        make, names = row_type(tuple(ran.outputs.schema.names))._make, self.returns.names
         rows: list[tuple[Any, ...]] = []
-        owner: list[int] = []
+        counts: list[int] = []
         reasons: dict[int, str] = {}
-        for number, values in enumerate(zip(*(each.to_pylist() for each in ran.outputs.columns), strict=True)):
+        for number, row in enumerate(UserRows(ran.outputs)):
+            made: list[tuple[Any, ...]] = []
             try:
-                made = [as_tuple(each, names) for each in self.function(make(values))]
+                made = outputs.taken(self.function(row))
             except MemoryError:
                 raise
             except Exception as error:
                 reasons[number] = f"map {self.name}: {error_text(error)}"
-                continue
             rows += made
-            owner += [number] * len(made)
-        return self._made(ran, rows, np.array(owner, dtype=np.int64), layout)._replace(lost=_lost(ran, reasons))
-
-    def _made(self, ran: Ran, rows: list[tuple[Any, ...]], places: Int64s, layout: Layout) -> Ran:
-        """Rows of the function in place of the outputs at these places."""
-        outputs = take_rows(ran.outputs.select(list(dict.fromkeys((*layout.key, layout.time)))), places)
-        said = rows_returned(rows, self.returns, f"map {self.name}")
-        for name, column in zip(said.schema.names, said.columns, strict=True):
-            outputs = outputs.append_column(name, column)
-        return ran._replace(outputs=outputs, owner=ran.owner[places], child=self._numbered(ran, places))
+            counts.append(len(made))
+        places = owners(counts)
+        given = outputs.beside(key_and_time(ran.outputs, layout), places, rows)
+        child, lost = self._numbered(ran, places), _lost(ran, reasons)
+        return ran._replace(outputs=given, owner=ran.owner[places], child=child, lost=lost)
 
     def _numbered(self, ran: Ran, places: Int64s) -> Int64s:
         """The number of a row's output, and after it that of the row made of it: one that raises moves no other."""
