@@ -26,6 +26,7 @@ from latecomer.windows.scan_functions import (
     ExponentialAverage,
     LastValue,
     RowNumber,
+    RunningCount,
     RunningMax,
     RunningMin,
     RunningSum,
@@ -107,6 +108,19 @@ def listed(state: list[float], row: Any) -> tuple[list[float], list[Any]]:
     return state, [(value, float(number)) for number, value in enumerate(state)]
 
 
+def parity(state: int, row: Any) -> tuple[int, list[Any]]:
+    """A state that comes back to the initial one, and rows for which it raises."""
+    if row[4] == 2.5:
+        raise ValueError("half")
+    state = state if row[4] is None else 1 - state
+    return state, [(state,)]
+
+
+def counts(state: int, row: tuple[Any, ...]) -> tuple[int, list[Any]]:
+    state += row[4] is not None
+    return state, [(state,)]
+
+
 def grouped(state: tuple[Any, ...], row: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     group = (*state, row)[-5:]
     named = [dict(zip(("id", "ts", "key", "source", "n"), each, strict=True)) for each in group]
@@ -132,6 +146,10 @@ QUESTIONS = {
     ),
     "sessions": Question(Scan(SessionStart("20 us")), NaiveFold(sessions, (None, None)), ("session_id",)),
     "averages": Question(Scan(ExponentialAverage("n", weight=0.25)), NaiveFold(averages), ("exponential_average_n",)),
+    "parity": Question(
+        Fold(parity, 0, state=pa.int64(), returns=pa.schema([("odd", pa.int64())])), NaiveFold(parity, 0), ("odd",)
+    ),
+    "counts": Question(Scan(RunningCount("n")), NaiveFold(counts, 0), ("running_count_n",)),
     "groups": Question(Group(5, "full"), NaiveFold(grouped, ()), ("group",)),
     "own": Question(
         Fold(listed, [], state=pa.list_(pa.float64()), returns=RETURNS), NaiveFold(listed, []), ("value", "place")

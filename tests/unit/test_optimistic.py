@@ -16,7 +16,7 @@ from latecomer.optimistic import Optimistic
 from latecomer.outputs import Lane, changes_of, consolidate
 from latecomer.runner import Between, Runner
 from latecomer.testing import check_machine
-from latecomer.windows import Fold, Group, KeyStep, Lag, MovingAverage, RowNumber, RunningSum, Scan
+from latecomer.windows import Fold, Group, KeyStep, Lag, MovingAverage, RowNumber, RunningCount, RunningSum, Scan
 
 LAYOUT = Layout("ts", ("key",))
 Row = tuple[Any, ...]  # ts, n, tick, and where there are retractions the change
@@ -105,6 +105,32 @@ def test_rows_for_which_a_fold_raises_leave_no_trace_however_many_there_are() ->
     rows = [(number, 1.0 if number % 3 == 0 else -1.0, 1) for number in range(3_000)]
     found = pushed(Fold(fussy, [], state=pa.list_(pa.float64()), returns=TOTAL), [rows])
     assert [row["total"] for row in found] == [float(number) for number in range(1, 1_001)]
+
+
+def positive(state: float, row: Any) -> tuple[float, list[tuple[float]]]:
+    if row.n < 0:
+        raise ValueError("negative")
+    return state + row.n, [(state + row.n,)]
+
+
+@pytest.mark.parametrize("forget", [None, "50 us"])
+@pytest.mark.parametrize(
+    ("step", "value"),
+    [
+        (Fold(positive, 0.0, state=pa.float64(), returns=TOTAL), -1.0),
+        (Fold(positive, 0.0, state=pa.float64(), returns=TOTAL), 0.0),
+        (Scan(RunningCount("n")), None),
+    ],
+)
+def test_a_row_before_which_the_state_is_still_the_first_one_is_not_recomputed(
+    step: KeyStep, value: float | None, forget: str | None
+) -> None:
+    runner = Runner(Optimistic(step, "1 s", forget_after=forget), LAYOUT, between=Between.RESTORE)
+    recomputed = []
+    for tick, ts_us in enumerate((100, 90, 20)):
+        columns = {"ts": [ts_us], "key": ["a"], "n": pa.array([value], pa.float64()), TICK: [tick]}
+        recomputed.append(runner.push(EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)).counters["recomputed"])
+    assert recomputed == [0, 0, 0]
 
 
 def test_long_numbers_have_a_mean() -> None:

@@ -60,7 +60,7 @@ class Forgetting(KeyStep):
     def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
         last = numbers_of(states.column(LAST), np.int64)
         inner = states.select([name for name in states.schema.names if name != LAST])
-        return _nulled(inner, last.valid & (ts_us - last.values >= self.forget_us))
+        return self.step.in_force(_nulled(inner, last.valid & (ts_us - last.values >= self.forget_us)), ts_us)
 
     def describe(self) -> dict[str, Any]:
         return {**self.step.describe(), "forget_us": self.forget_us}

@@ -107,7 +107,7 @@ class KeyStep(ABC):
         """Run rows."""
 
     def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
-        """What of the states before rows at these times counts for those rows."""
+        """What of states counts for the rows at these times that they are before; none is what keys begin with."""
         return states
 
     @abstractmethod

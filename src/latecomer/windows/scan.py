@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from latecomer.codec import wide_type
 from latecomer.errors import InputError, must
-from latecomer.events import Layout
+from latecomer.events import Int64s, Layout
 from latecomer.gives import own_columns
 from latecomer.windows.key_steps import NO_ROWS, KeyStep, Ran, Work
 from latecomer.windows.scan_functions import ScanFunction
@@ -61,7 +61,7 @@ class Scan(KeyStep):
         kinds = [function.state_types(function.input_type(columns), time) for function in self.functions]
         return pa.schema(
             [
-                (f"_lc_state_{number}_{place}", wide_type(kind))
+                (_column(number, place), wide_type(kind))
                 for number, each in enumerate(kinds)
                 for place, kind in enumerate(each)
             ]
@@ -88,8 +88,21 @@ class Scan(KeyStep):
             [],
         )
 
+    def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
+        for number, function in enumerate(self.functions):
+            if function.begins_with is not None:
+                place = states.schema.get_field_index(_column(number, 0))
+                filled = states.column(place).fill_null(function.begins_with)
+                states = states.set_column(place, states.schema.field(place), filled)
+        return states
+
     def describe(self) -> dict[str, Any]:
         return {"step": "scan", "functions": [function.describe() for function in self.functions]}
 
     def shown(self) -> str:
         return ", ".join(function.name for function in self.functions)
+
+
+def _column(function: int, place: int) -> str:
+    """The name of a column of the state."""
+    return f"_lc_state_{function}_{place}"

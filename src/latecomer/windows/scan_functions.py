@@ -52,6 +52,7 @@ class ScanFunction(ABC):
     kind: ClassVar[str]
     wanted: ClassVar[str] = "any type"
     needs_column: ClassVar[bool] = True
+    begins_with: ClassVar[int | None] = None  # the state of one column that no state is the same as
 
     @property
     def name(self) -> str:
@@ -196,6 +197,7 @@ class RunningCount(Accumulating):
 
     kind: ClassVar[str] = "running_count"
     needs_column: ClassVar[bool] = False
+    begins_with: ClassVar[int | None] = 0
 
     def result_type(self, kind: pa.DataType, time: pa.DataType) -> pa.DataType:
         return pa.int64()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.errors import InputError, must
-from latecomer.events import Layout
+from latecomer.events import Int64s, Layout
 from latecomer.gives import own_columns
 from latecomer.windows.fold_states import FoldStates
 from latecomer.windows.key_steps import SELDOM, KeyStep, Ran, Work
@@ -87,6 +87,15 @@ class Fold(KeyStep):
             pa.RecordBatch.from_arrays([states.array(each)], names=[STATE]) for each in (ran.before, ran.after)
         )
         return Ran(given, owner, before, after, np.array(ran.failed, np.int64), ran.reasons)
+
+    def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
+        kept, fold = states.column(0), self.states
+        if not kept.null_count:
+            return states
+        initial = fold.array([fold.normal(self.initial)]).cast(kept.type)
+        valid = kept.is_valid().to_numpy(zero_copy_only=False)
+        places = pa.array(np.where(valid, np.arange(len(kept)), len(kept)))
+        return pa.RecordBatch.from_arrays([pa.concat_arrays([kept, initial]).take(places)], schema=states.schema)
 
     def describe(self) -> dict[str, Any]:
         kinds = {"state": str(self.state_type), "returns": str(self.returns)}
