@@ -49,12 +49,12 @@ class FixedWindows:
     def push(self, batch: Sequence[Event]) -> tuple[list[Result], list[Result]]:
         """Take a micro-batch, which closes its last tick: what is void, and what is new."""
         opened = [event._replace(tick=self._open_tick(event.tick)) for event in batch]
-        touched: set[Place] = set()
+        before = self._members()
         for tick in sorted({event.tick for event in opened}):
-            touched |= self._take([event for event in opened if event.tick == tick])
+            self._take([event for event in opened if event.tick == tick])
             self._closed_tick = tick
         stood, self.standing = self.standing, self._stands()
-        self.recomputed += len(touched & set(stood))
+        self.recomputed += sum(repr(rows) != repr(self._members().get(place)) for place, rows in before.items())
         differs = {place for place in {*stood, *self.standing} if _bits(stood, place) != _bits(self.standing, place)}
         void, new = ([(place, table[place]) for place in differs if place in table] for table in (stood, self.standing))
         return in_order(void), in_order(new)
@@ -74,26 +74,21 @@ class FixedWindows:
     def _open_tick(self, tick: int) -> int:
         return tick if self._closed_tick is None else max(tick, self._closed_tick + 1)
 
-    def _take(self, events: Sequence[Event]) -> set[Place]:
+    def _take(self, events: Sequence[Event]) -> None:
         """Events of one tick: first what came, then retractions, then time moves on."""
         in_time = [event for event in events if self._open_windows(event)]
         self.late += [(event, "too_late") for event in events if not self._open_windows(event)]
         self.missed += sum(len(self._windows(event)) - len(self._open_windows(event)) for event in in_time)
-        came = [Counted(event, self._open_windows(event)) for event in in_time if event.change > 0]
-        self._rows += came
+        self._rows += [Counted(event, self._open_windows(event)) for event in in_time if event.change > 0]
         self._waiting += [event for event in in_time if event.change < 0]
-        touched = {(*window, row.event.key) for row in came for window in row.windows}
         for retraction in list(self._waiting):
             row = self._equal_to(retraction)
             if row is not None:
                 self._waiting.remove(retraction)
-                gone = row.windows & self._open_windows(row.event)
-                touched |= {(*window, row.event.key) for window in gone}
-                row.windows -= gone
+                row.windows -= self._open_windows(row.event)
                 row.void = True
         self._mark_us = max(self._mark_us, *(event.ts_us for event in events))
         self._punctuate(self._mark_us - self._bound_us - 1)
-        return touched
 
     def _equal_to(self, retraction: Event) -> Counted | None:
         """The last row that a retraction takes back."""
@@ -118,11 +113,15 @@ class FixedWindows:
         return place[1] - 1
 
     def _stands(self) -> dict[Place, Any]:
+        return {place: self._aggregate(events) for place, events in self._members().items()}
+
+    def _members(self) -> dict[Place, list[Event]]:
+        """The rows of each window, in order."""
         members: dict[Place, list[Event]] = {}
-        for row in self._rows:
+        for row in sorted(self._rows, key=lambda row: in_time(row.event)):
             for window in row.windows:
                 members.setdefault((*window, row.event.key), []).append(row.event)
-        return {place: self._aggregate(sorted(events, key=in_time)) for place, events in members.items()}
+        return members
 
 
 class Sessions:

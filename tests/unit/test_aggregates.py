@@ -227,6 +227,12 @@ def test_nulls_and_nans_count_as_in_spark() -> None:
     assert of_one_group(Quantile("x", 1), [1.0, math.inf, math.inf], pa.float64()) == math.inf
 
 
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]])
+def test_a_quantile_has_one_zero_in_whatever_order_they_came(zeros: list[float]) -> None:
+    found = of_one_group(Quantile("x", 0.0), zeros, pa.float64())
+    assert math.copysign(1.0, found) == 1.0
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 @pytest.mark.parametrize("values", [[0.0, -0.0], [-0.0, 0.0], [None, -0.0, 0.0, NAN, -0.0], [0.0, None, 0.0, -0.0]])
 def test_the_smallest_and_the_largest_zero_do_not_depend_on_the_order(values: list[Any], kind: pa.DataType) -> None:

@@ -16,22 +16,22 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.events import EVENT_CHANGE, EventBatch, Int64s, Layout, concat_rows, take_rows
-from latecomer.optimistic.history import Past
 from latecomer.optimistic.key_states import groups_of
 from latecomer.optimistic.standing import Touched, WindowsAtOnce
-from latecomer.optimistic.window_rows import WindowRows
+from latecomer.optimistic.window_rows import Changed, Counting, WindowRows
 from latecomer.outputs import Output, refused
 from latecomer.progress import Timeline
 from latecomer.windows import Window
 from latecomer.windows.folding import SLICE, Folding, slices_of
 from latecomer.windows.grouping import group_rows, number_keys
 from latecomer.windows.slices import window_results
-from latecomer.windows.spans import Spans, fold_spans, spans_of
+from latecomer.windows.spans import fold_spans, spans_of
 
 if TYPE_CHECKING:
     from latecomer.optimistic.windows import OptimisticWindows
 
 MISSED = "missed_windows"
+Tables = list[pa.RecordBatch]
 
 
 class FixedWindowsAtOnce(WindowsAtOnce):
@@ -56,51 +56,52 @@ class FixedWindowsAtOnce(WindowsAtOnce):
         if len(batch) == 0:
             return None
         if self._in_parts and EVENT_CHANGE not in batch.rows.schema.names:
-            return self._added(batch, spans)
-        return self._anew(batch, spans, timeline, passed_us)
+            return self._stand([self._fold(Counting(batch.rows, spans))], [], [])
+        before, in_parts = (lambda tick: timeline.before(tick, passed_us)), self._in_parts
+        changed = self._rows.take(batch, spans, before, int(passed_us[-1]), in_parts=in_parts)
+        return self._stand(*self._changed(changed))
 
-    def _added(self, batch: EventBatch, spans: Spans) -> Touched:
-        """Rows are added to the partial results of their windows."""
-        came = self._fold(batch.rows, spans)
-        group = groups_of(came, self.layout.key)
-        past = self._load(came, group)
-        if past is None:
-            return Touched(None, _NONE, came, group, _NONE)
-        old, successor = self._standing_of(came, came, past)
-        both = concat_rows([take_rows(past.rows, old), came])
-        number = np.append(successor, np.arange(came.num_rows))
-        return Touched(past, old, self._folding.reduced(both, group_rows([number])), group, successor)
+    def _changed(self, changed: Changed) -> tuple[Tables, Tables, Tables]:
+        """Windows that rows are added to, those that are folded anew, and those that have no rows any more."""
+        came = [self._fold(changed.came)] if changed.came.rows.num_rows and self._in_parts else []
+        if changed.anew.rows.num_rows == 0:
+            return came, [], []
+        anew = self._fold(changed.anew, Folding(self.layout.key, ()))
+        computed = [self._fold(changed.counting)] if changed.counting.rows.num_rows else []
+        numbers, size, _ = number_keys([anew, *came, *computed], self._names)
+        is_anew, has_rows = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
+        is_anew[numbers[0]] = True
+        of_came, of_computed = numbers[1 : 1 + len(came)], numbers[1 + len(came) :]
+        for number in of_computed:
+            has_rows[number] = True
+        added = [take_rows(table, np.flatnonzero(~is_anew[n])) for table, n in zip(came, of_came, strict=True)]
+        again = [take_rows(table, np.flatnonzero(is_anew[n])) for table, n in zip(computed, of_computed, strict=True)]
+        return added, again, [take_rows(anew, np.flatnonzero(~has_rows[numbers[0]]))]
 
-    def _anew(self, batch: EventBatch, spans: Spans, timeline: Timeline, passed_us: Int64s) -> Touched | None:
-        """The windows that rows come to, or leave, are folded anew."""
-        found = self._rows.take(batch, spans, lambda tick: timeline.before(tick, passed_us), int(passed_us[-1]))
-        if found is None:
+    def _stand(self, added: Tables, again: Tables, gone: Tables) -> Touched | None:
+        """Windows against what stands of them: rows are added to some, some are in its place, some are no more."""
+        asked = [table.select(self._names) for table in (*added, *again, *gone)]
+        if sum(table.num_rows for table in asked) == 0:
             return None
-        keys_only = Folding(self.layout.key, ())
-        touched = fold_spans(keys_only, self._window, found.touching.rows, self.layout.time, found.touching.spans)
-        computed = self._fold(found.counting.rows, found.counting.spans)
-        past = self._load(touched, groups_of(touched, self.layout.key))
-        (of_touched, of_computed), size, _ = number_keys([touched, computed], self._names)
-        wanted = np.zeros(size, dtype=np.bool_)
-        wanted[of_touched] = True
-        now = take_rows(computed, np.flatnonzero(wanted[of_computed]))
-        old, successor = (_NONE, _NONE) if past is None else self._standing_of(touched, now, past)
-        return Touched(past, old, now, groups_of(now, self.layout.key), successor)
+        windows = concat_rows(asked)
+        group, start_us = groups_of(windows, self.layout.key), slices_of(windows)
+        past = self._standing.load_near(group, start_us, start_us)
+        size = sum(table.num_rows for table in (*added, *again))
+        if past is None:
+            return Touched(None, _NONE, concat_rows([*added, *again]), group, _NONE)
+        (own, stored), count, _ = number_keys([windows, past.rows], self._names)
+        place = np.full(count, -1)
+        place[own] = np.arange(len(own))
+        old = np.flatnonzero(place[stored] >= 0)
+        at = place[stored[old]]
+        grows = at < sum(table.num_rows for table in added)
+        parts = concat_rows([take_rows(past.rows, old[grows]), *added, *again])
+        now = self._folding.reduced(parts, group_rows([np.append(at[grows], np.arange(size))]))
+        return Touched(past, old, now, group[:size], np.where(at < size, at, -1))
 
-    def _fold(self, rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
-        return fold_spans(self._folding, self._window, rows, self.layout.time, spans)
-
-    def _load(self, touched: pa.RecordBatch, group: Int64s) -> Past | None:
-        """What stands, of the chunks that may have one of these windows."""
-        return self._standing.load_near(group, slices_of(touched), slices_of(touched))
-
-    def _standing_of(self, touched: pa.RecordBatch, now: pa.RecordBatch, past: Past) -> tuple[Int64s, Int64s]:
-        """The places of those stored that are touched, and of those that stand now instead."""
-        (of_touched, of_now, of_past), size, _ = number_keys([touched, now, past.rows], self._names)
-        wanted, place = np.zeros(size, dtype=np.bool_), np.full(size, -1)
-        wanted[of_touched], place[of_now] = True, np.arange(now.num_rows)
-        old = np.flatnonzero(wanted[of_past])
-        return old, place[of_past[old]]
+    def _fold(self, counting: Counting, folding: Folding | None = None) -> pa.RecordBatch:
+        folding = self._folding if folding is None else folding
+        return fold_spans(folding, self._window, counting.rows, self.layout.time, counting.spans)
 
     @property
     def _names(self) -> tuple[str, ...]:

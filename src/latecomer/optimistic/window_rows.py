@@ -34,6 +34,7 @@ from latecomer.windows.spans import Spans, last_window, open_from
 from latecomer.windows.window import Window
 
 _FIRST = "_lc_first"
+Before = Callable[[Int64s], Int64s]
 
 
 class Counting(NamedTuple):
@@ -48,9 +49,10 @@ class Counting(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The rows that come to windows, or leave them; and all rows that count in some of those, in the total order."""
+    """Rows that come to windows; those whose windows are to be folded anew; and all rows that count in these."""
 
-    touching: Counting
+    came: Counting
+    anew: Counting
     counting: Counting
 
 
@@ -69,18 +71,20 @@ class WindowRows:
         self._history = History(store.part(1, 3), layout.time, held_us)
         self._waiting = Waiting(store.part(2, 3), layout)
 
-    def take(
-        self, batch: EventBatch, spans: Spans, before: Callable[[Int64s], Int64s], passed_us: int
-    ) -> Changed | None:
-        """Take rows and retractions in; before: the punctuations before ticks of the micro-batch."""
+    def take(self, batch: EventBatch, spans: Spans, before: Before, passed_us: int, *, in_parts: bool) -> Changed:
+        """Take rows and retractions in; before: the punctuations before ticks of the micro-batch.
+
+        in_parts: what comes to windows can be added to them; only those that lose a row must be folded anew.
+        """
         group = groups_of(batch.rows, self._layout.key)
-        past = self._load(group, spans)
+        asking = np.flatnonzero(batch.change < 0) if in_parts else np.arange(len(batch))
+        past = self._load(group[asking], spans.take(asking)) if len(asking) else None
         found = void_ticks(batch, past, self._waiting.take())
         self._waiting.put(found.waiting)
         plus = np.flatnonzero(batch.change > 0)
         self._store(past, found, group[plus], spans.first[plus], passed_us)
-        rows, new = self._together(past, found, spans.take(plus))
-        return self._changed(rows, new, np.append(found.stored, found.new), before)
+        rows, is_new = self._together(past, found, spans.take(plus))
+        return self._changed(rows, is_new, self._lost_from(rows.spans, found, before), in_parts=in_parts)
 
     def expire(self, punctuation_us: int, mark_us: int) -> Iterator[Output]:
         """Hold no longer what no open window has; gives retractions whose row did not come."""
@@ -113,27 +117,30 @@ class WindowRows:
         last = np.append(last_window(slices, self._window), spans.last)
         return Counting(concat_rows([rows, found.rows]), Spans(first, last)), np.append(np.zeros(len(slices)), new) > 0
 
-    def _changed(self, rows: Counting, new: Bools, void: Int64s, before: Callable[[Int64s], Int64s]) -> Changed | None:
-        """Which windows change, given the ticks in which rows are void."""
-        (first, last), gone = rows.spans, void < FOREVER_US
-        lost = last + self._window.step  # the first window in which a row does not count any more
-        lost[gone] = np.minimum(lost[gone], open_from(before(void[gone]), self._window))
-        counted = Spans(first, lost - self._window.step)
-        came, left = Spans(first, counted.last), Spans(np.maximum(first, lost), last)
-        touching = Spans(np.where(new, came.first, left.first), np.where(new, came.last, left.last))
-        chosen = np.flatnonzero((new | gone) & (touching.last >= touching.first))
-        if len(chosen) == 0:
-            return None
-        touched = Counting(rows.rows, touching).take(chosen)
-        counting = Counting(rows.rows, counted).take(self._near(rows.rows, counted, touching, chosen))
-        order = total_order(EventBatch(counting.rows, self._layout))
-        return Changed(touched, counting.take(order))
+    def _lost_from(self, spans: Spans, found: Voided, before: Before) -> Int64s:
+        """For each row the first window in which it does not count: those after its own, or that were open then."""
+        lost, tick = spans.last + self._window.step, np.append(found.stored, found.new)
+        void = np.flatnonzero(tick < FOREVER_US)
+        lost[void] = np.minimum(lost[void], open_from(before(tick[void]), self._window))
+        return lost
 
-    def _near(self, rows: pa.RecordBatch, counted: Spans, touching: Spans, chosen: Int64s) -> Int64s:
-        """The rows that count in a window between those of their key that are touched, or in one of these."""
-        (key,), size, _ = number_keys([rows], self._layout.key)
+    def _changed(self, rows: Counting, is_new: Bools, lost: Int64s, *, in_parts: bool) -> Changed:
+        """Which windows change, given the first in which each row does not count."""
+        (first, last), table = rows.spans, rows.rows
+        counted, left = Spans(first, lost - self._window.step), Spans(np.maximum(first, lost), last)
+        came = Counting(table, counted).take(np.flatnonzero(is_new & (counted.last >= first)))
+        anew = Counting(table, left).take(np.flatnonzero(~is_new & (left.last >= left.first)))
+        if not in_parts:
+            both = (np.append(*each) for each in zip(anew.spans, came.spans, strict=True))
+            anew = Counting(concat_rows([anew.rows, came.rows]), Spans(*both))
+        counting = Counting(table, counted).take(self._near(table, counted, anew))
+        return Changed(came, anew, counting.take(total_order(EventBatch(counting.rows, self._layout))))
+
+    def _near(self, rows: pa.RecordBatch, counted: Spans, anew: Counting) -> Int64s:
+        """The rows that count in windows of their key from the first of those that are folded anew to the last."""
+        (key, of_anew), size, _ = number_keys([rows, anew.rows], self._layout.key)
         least, most = np.full(size, FOREVER_US), np.full(size, NEVER_US)
-        np.minimum.at(least, key[chosen], touching.first[chosen])
-        np.maximum.at(most, key[chosen], touching.last[chosen])
+        np.minimum.at(least, of_anew, anew.spans.first)
+        np.maximum.at(most, of_anew, anew.spans.last)
         counts = counted.last >= np.maximum(counted.first, least[key])
         return np.flatnonzero(counts & (counted.first <= most[key]))

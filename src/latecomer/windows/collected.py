@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.errors import InputError, must
 from latecomer.events import TIME, Int64s, value_rank
@@ -154,7 +155,7 @@ class Quantile(AggregateFunction):
         return pa.float64()
 
     def prepare(self, values: pa.Array, ts_us: Int64s) -> States:
-        return [one_each(values.cast(pa.float64(), safe=False))]
+        return [one_each(pc.add(values.cast(pa.float64(), safe=False), 0.0))]  # one zero: no order tells them apart
 
     def reduce(self, states: States, groups: Groups) -> States:
         return [join_lists(states[0], groups)]
