@@ -192,7 +192,10 @@ def _as_integer(kind: pa.DataType) -> pa.DataType:
 
 def concat_rows(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Put batches of one schema together as one."""
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    if len(batches) == 1:
+        return batches[0]
+    columns = zip(*(batch.columns for batch in batches), strict=True)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(each) for each in columns], schema=batches[0].schema)
 
 
 def concat_events(batches: Iterable[EventBatch]) -> EventBatch:

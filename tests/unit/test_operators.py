@@ -12,7 +12,7 @@ import pytest
 
 from latecomer.chunks import ChunkStore, Store
 from latecomer.errors import InputError
-from latecomer.events import FOREVER_US, NEVER_US, Layout
+from latecomer.events import FOREVER_US, NEVER_US, Layout, concat_rows
 from latecomer.gives import Tally
 from latecomer.windows import Chain, Clocks, Count, Operator, Pattern, Step, Window, WindowAggregation
 from latecomer.windows.operators import OrderedRows, Running
@@ -158,7 +158,7 @@ def test_a_chain_sums_counters_and_passes_on_what_its_first_operator_quarantines
     assert dict(chain.counters) == {"seen": Tally.SUM}
     running = chain.build(ChunkStore(), LAYOUT)
     running.push(rows_of(1, 2), Clocks.both(5))
-    given = running.push(pa.concat_batches([rows_of(6), rows_of(7, key="z")]), Clocks.both(9))
+    given = running.push(concat_rows([rows_of(6), rows_of(7, key="z")]), Clocks.both(9))
     assert running.counters() == {"seen": 7}
     assert given.quarantined is not None
     assert given.quarantined.to_pylist() == [{"ts": 7, "key": "z", "reason": "bad"}]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from latecomer.errors import HeldError, InputError
-from latecomer.events import TICK_FIELD, Layout
+from latecomer.events import TICK_FIELD, Layout, concat_rows
 from latecomer.timetravel import CustomHoles, Enumerator, Holes, Period, TimeTravel, holes_of
 from latecomer.windows import (
     AggregateFunction,
@@ -334,7 +334,7 @@ def test_the_key_is_not_the_time() -> None:
 
 def test_a_step_may_leave_rows_out_and_put_others_beside_them() -> None:
     def some(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.concat_batches([rows.slice(1, 1), rows.slice(1, 1), rows.slice(1)])
+        return concat_rows([rows.slice(1, 1), rows.slice(1, 1), rows.slice(1)])
 
     assert Travel(travel(Chain(Step(some, USER), COUNTS))).push(*ROWS)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from latecomer.codec import widened
 from latecomer.errors import InputError, must
-from latecomer.events import Layout, equal_rows, int64_view
+from latecomer.events import Layout, concat_rows, equal_rows, int64_view
 from latecomer.timetravel.tables import shift_times
 from latecomer.windows.aggregates import Mean, Sum, Variance
 from latecomer.windows.aggregation import WindowAggregation
@@ -136,7 +136,7 @@ def _check_fixed(rows: pa.RecordBatch, given: pa.RecordBatch, layout: Layout, wh
     before, after = (widened(each.select(names)) for each in (rows, given))
     if after.num_rows == 0 or after.schema.types != before.schema.types or after.column(0).null_count:
         return
-    together = pa.concat_batches([before, after.cast(before.schema)])
+    together = concat_rows([before, after.cast(before.schema)])
     groups = group_rows([int64_view(together.column(0)), *together.columns[1:]])
     if bool((groups.firsts >= before.num_rows).any()):
         advice = "change times and keys before the application"
