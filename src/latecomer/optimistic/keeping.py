@@ -45,11 +45,13 @@ def plan_keeping(arranged: Arrangement, history: History, from_us: int, every: i
 def _first_of_key(arranged: Arrangement, first: int, dealt: Dealt) -> Bools:
     """Of the rows of the batch from one on, the first of each key in a piece."""
     piece = np.repeat(np.arange(len(dealt.group)), dealt.sizes)[dealt.place]
-    key = arranged.segment_of_row[arranged.stored + first :]
-    _, rows = np.unique(piece * len(arranged.starts) + key, return_index=True)
-    is_first = np.zeros(len(key), dtype=np.bool_)
-    is_first[rows] = True
-    return is_first
+    places = np.flatnonzero(arranged.order >= arranged.stored + first)
+    row, key = arranged.order[places] - arranged.stored - first, arranged.segment[places]
+    is_first, of_row = np.ones(len(row), dtype=np.bool_), piece[row]
+    is_first[1:] = (key[1:] != key[:-1]) | (of_row[1:] != of_row[:-1])  # pieces are of stretches of time, in order
+    rows = np.empty(len(row), dtype=np.bool_)
+    rows[row] = is_first
+    return rows
 
 
 def _some_of(arranged: Arrangement, every: int) -> Bools:
