@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         OrderSensitiveError,
         StateError,
     )
-    from latecomer.optimistic import Optimistic
+    from latecomer.optimistic import Optimistic, OptimisticSessions, OptimisticWindows
     from latecomer.query_control import Controlled, control
     from latecomer.recordings import generate, preset, profile
     from latecomer.reorder import Reorder
@@ -105,6 +105,8 @@ __all__ = [
     "MaxTimestamp",
     "Operator",
     "Optimistic",
+    "OptimisticSessions",
+    "OptimisticWindows",
     "OrderSensitiveError",
     "Ordered",
     "PassThrough",
@@ -193,6 +195,8 @@ _HOMES = {
     "MaxTimestamp": "slack",
     "Operator": "windows",
     "Optimistic": "optimistic",
+    "OptimisticSessions": "optimistic",
+    "OptimisticWindows": "optimistic",
     "OrderSensitiveError": "errors",
     "Ordered": "tiers",
     "PassThrough": "basic",

@@ -129,7 +129,8 @@ def test_grouping_is_refused_with_the_way_to_do_it(events: lc.Events, name: str)
         getattr(events, name)
     assert str(error.value) == (
         f"{name} must be asked of windows, by key; got 'a disordered stream'; name the columns in disordered(key=...) "
-        "and call .tumbling(size).aggregate(...).tiers(...); or .reorder(latency=...) first, then .results.groupBy(...)"
+        "and call .tumbling(size).aggregate(...).optimistic(...) or .tumbling(size).aggregate(...).tiers(...); "
+        "or .reorder(latency=...) first, then .results.groupBy(...)"
     )
     with pytest.raises(lc.OrderSensitiveError, match=r"name the columns in \.by\(\.\.\.\) and call \.tumbling"):
         getattr(events.pass_through().by("meter"), name)
@@ -172,7 +173,7 @@ def test_a_result_and_a_question_say_what_to_call(events: lc.Events) -> None:
     said = {
         "show must be called on a DataFrame; got 'a result.*; call .results.show": (events.reorder("1 s"), "show"),
         "'Result' object has no attribute 'shwo'": (events.reorder("1 s"), "shwo"),
-        r"which has no strategy yet'; call \.aggregate\(\.\.\.\)\.tiers\(\.\.\.\) first": (
+        r"which has no strategy yet'; call \.aggregate\(\.\.\.\)\.optimistic\(.* or .*\.tiers\(\.\.\.\) first": (
             events.tumbling("1 s").aggregate(lc.count()),
             "start",
         ),
@@ -217,13 +218,14 @@ steps so far
   tumbling      1 hour                                  adds window_start,
                                                         window_end
 no sort yet: nothing is sorted before you choose a strategy
-  .reorder(latency=...)       wait, then give rows in event-time order
-  .slack(...)                 wait for sources that lag, as long as slack allows
-  .aggregate(...).tiers(...)  answer windowed questions early, and better later
-  .app(...).tiers(...)        run operators on rows in order, per latency
-  .app(...).timetravel(...)   give results at once, and repair them later
-  .pass_through()             give rows as they come
-  .scan(...).optimistic(...)  give results at once, take back what was wrong
+  .reorder(latency=...)            wait, then give rows in event-time order
+  .slack(...)                      wait for sources that lag, as long as slack allows
+  .aggregate(...).optimistic(...)  give windows at once, take back what was wrong
+  .aggregate(...).tiers(...)       answer windowed questions early, and better later
+  .app(...).tiers(...)             run operators on rows in order, per latency
+  .app(...).timetravel(...)        give results at once, and repair them later
+  .pass_through()                  give rows as they come
+  .scan(...).optimistic(...)       give results at once, take back what was wrong
 """
     )
 

@@ -146,6 +146,11 @@ def test_a_late_row_reads_a_small_part_of_what_is_held(retracting: bool) -> None
     assert backend.bytes < 0.1 * held
 
 
+ONE: Any = 1
+WINDOW: Any = Window("1 s")
+SESSION: Any = SessionWindow("1 s")
+
+
 def own() -> Custom:
     return Custom("n", list, lambda state, value: [*state, value], None, len, pa.int64())
 
@@ -155,10 +160,10 @@ def own() -> Custom:
     [
         (lambda: OptimisticWindows(Window("1 s"), (), "1 s"), "aggregate must be given at least one aggregate"),
         (lambda: OptimisticWindows(Window("1 s"), (Count(),), "soon"), "bound must be a duration"),
-        (lambda: OptimisticWindows(Window("1 s"), (Count(),), "1 s", 1), "barrier must be True or False"),
+        (lambda: OptimisticWindows(Window("1 s"), (Count(),), "1 s", ONE), "barrier must be True or False"),
         (lambda: OptimisticWindows(Window("1 s"), (Count(),), "1 s", max_held=0), "max_held must be a whole number"),
-        (lambda: OptimisticWindows(SessionWindow("1 s"), (Count(),), "1 s"), "window must be a Window"),
-        (lambda: OptimisticSessions(Window("1 s"), (Count(),), "1 s"), "window must be a SessionWindow"),
+        (lambda: OptimisticWindows(SESSION, (Count(),), "1 s"), "window must be a Window"),
+        (lambda: OptimisticSessions(WINDOW, (Count(),), "1 s"), "window must be a SessionWindow"),
         (lambda: OptimisticSessions(SessionWindow("1 s"), (own(),), "1 s"), "have a merge"),
     ],
 )

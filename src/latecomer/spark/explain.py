@@ -59,7 +59,8 @@ def events_text(read: T.StructType, steps: tuple[Line, ...]) -> str:
     """The story of events for which no strategy is chosen yet."""
     lines = [*_read(read), *_section("steps so far", steps)]
     lines += ["no sort yet: nothing is sorted before you choose a strategy"]
-    lines += [f"  .{call:<25}  {what}" for call, what in strategies().items()]
+    wide = max(len(call) for call in strategies())
+    lines += [f"  .{call:<{wide}}  {what}" for call, what in strategies().items()]
     return "\n".join(lines)
 
 

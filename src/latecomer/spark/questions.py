@@ -18,6 +18,7 @@ from latecomer.durations import Duration
 from latecomer.errors import InputError, must
 from latecomer.gives import Line
 from latecomer.lateness import BY_WINDOW
+from latecomer.optimistic import OptimisticSessions, OptimisticWindows
 from latecomer.outputs import REVISION_COLUMNS
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
@@ -26,7 +27,7 @@ from latecomer.spark.gated import Gated, JoinQuery, join_query
 from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import question_refusal, refusing_sparks_join, stage_refusal
 from latecomer.spark.result import Result
-from latecomer.spark.scanning import ScanQuery, group_query, scan_query
+from latecomer.spark.scanning import ScanQuery, comparable, group_query, scan_query
 from latecomer.spark.schema import check_key, spark_schema
 from latecomer.tiers import Ordered, Tiers
 from latecomer.tiers.changed import Function
@@ -110,6 +111,32 @@ class AggregateQuery(Repairable):
         settings = Tiers(latencies, self._window, self._aggregates, max_held, lateness)
         return Result(plan_query(without_start(self._declared), settings))
 
+    def optimistic(
+        self,
+        bound: Duration,
+        *,
+        barrier: bool = False,
+        forget_after: Duration | None = None,
+        max_held: int | None = None,
+    ) -> Result:
+        """Give every window that gets a row, or loses one, in the same micro-batch, and take back what it was before.
+
+        bound: how long after its end a window is repaired; rows whose windows are all older go to the lane `late`.
+        `.changes` has every change, -1 for what is void and +1 for what is new, net per micro-batch; `.results` what
+        was given. barrier: the view `final` has every window once, in order, when nothing can change it any more; give
+        it a sink of its own: `.start(..., sinks={"final": path})`. max_held: the most partial results (where rows can
+        be taken back, rows too) in one shard; past it the query stops. A key costs nothing once its windows are final,
+        so there is no forget_after. Where the stream has `change=`, -1 takes the last row back that is equal in all
+        columns; sessions cannot be asked of such a stream.
+        """
+        if forget_after is not None:
+            advice = "leave it out: nothing is held of a key whose windows are final"
+            raise InputError(must("forget_after", "be asked of steps on rows, not of windows", forget_after, advice))
+        declared, asked = comparable(without_start(self._declared)), (self._aggregates, bound, barrier, max_held)
+        if isinstance(self._window, SessionWindow):
+            return Result(plan_query(declared, OptimisticSessions(self._window, *asked)))
+        return Result(plan_query(declared, OptimisticWindows(self._window, *asked)))
+
     def _application(self, call: str) -> tuple[Asked, Operator]:
         if isinstance(self._window, SessionWindow):
             advice = "call .tumbling(size) or .hopping(size, advance) before; sessions can be asked with .tiers(...)"
@@ -119,6 +146,9 @@ class AggregateQuery(Repairable):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name in ("scan", "group"):
+                advice = "call it on the events without a window: windows that may change go on to no step"
+                raise AttributeError(must(name, "be asked of rows", "windows of them", advice))
             raise question_refusal(name, "aggregate")
 
 

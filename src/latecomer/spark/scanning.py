@@ -69,7 +69,7 @@ class ScanQuery:
         Where the stream has `change=`, -1 takes the last row back that is equal in all columns; one that finds none
         waits for it, and goes to `late` as `unmatched` when it is too late for that.
         """
-        declared = _comparable(self._declared)
+        declared = comparable(self._declared)
         for number, (step, next_key) in enumerate(self._before):
             first = Optimistic(step, bound, False, forget_after, max_held, goes_on=True, derived=number > 0)
             declared = _next(plan_query(declared, first), next_key)
@@ -136,7 +136,7 @@ def group_query(declared: Asked, rows: int, partial: str) -> ScanQuery:
     return ScanQuery(declared, Group(rows, partial))
 
 
-def _comparable(declared: Asked) -> Asked:
+def comparable(declared: Asked) -> Asked:
     """Events that retractions can be equal to: without the column that tells them apart."""
     if isinstance(declared, Further) or declared.roles.change is None:
         return declared
