@@ -1,12 +1,11 @@
-"""A query of several stages without a JVM: pack, the shards of every stage and their state, in this process."""
+"""Stages and events with which queries are run without a JVM, and what came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -17,13 +16,12 @@ from latecomer.outputs import Lane
 from latecomer.progress import Measure
 from latecomer.spark.declare import Further, Stage
 from latecomer.spark.further import further_stage
-from latecomer.spark.hold import HoldPlan, Shard
-from latecomer.spark.pack import PackPlan, _Task
+from latecomer.spark.pack import PackPlan
 from latecomer.spark.packed import COUNTS_LANE
 from latecomer.spark.planner import hold_plans
 from latecomer.spark.processor import HoldProcessor
 from latecomer.spark.schema import spark_schema
-from latecomer.windows.hashing import shards_of
+from latecomer.testing.simulated import MemoryState, SimulatedQuery
 
 COLUMNS = pa.schema(
     [("ts", pa.int64()), ("arrival", pa.int64()), ("key", pa.int64()), ("area", pa.string()), ("id", pa.int64())]
@@ -38,34 +36,13 @@ def two_stages(first: Settings, second: Settings, key: tuple[str, ...]) -> tuple
     return one, further_stage(Further(cast(Any, None), (one,), key), second)
 
 
-class FakeState:
-    """Spark's MapState, as far as it is used."""
-
-    def __init__(self) -> None:
-        self.entries: dict[Any, Any] = {}
-
-    def getValue(self, key: Any) -> Any:
-        return self.entries.get(key)
-
-    def updateValue(self, key: Any, value: Any) -> None:
-        self.entries[key] = value
-
-    def removeKey(self, key: Any) -> None:
-        del self.entries[key]
-
-
 class ProcessorTester:
     """A processor with one shard and its state; Spark has a tester of its own only since 4.2."""
 
     def __init__(self, processor: HoldProcessor, key: int, entries: dict[Any, Any] | None = None) -> None:
-        self.state = FakeState()
-        self.state.entries.update(entries or {})
+        self.state = MemoryState(entries)
         self._processor, self._key = processor, key
-        processor.init(cast(Any, self))
-
-    def getMapState(self, name: str, key: Any, value: Any) -> FakeState:
-        """The processor's call, as it would ask Spark's handle."""
-        return self.state
+        processor.init(cast(Any, self.state))
 
     def run(self, rows: pd.DataFrame) -> pd.DataFrame:
         """One micro-batch."""
@@ -73,56 +50,18 @@ class ProcessorTester:
         return pd.concat(list(given), ignore_index=True)
 
 
-class SimulatedQuery:
-    """Runs micro-batches through the stages; `crash` throws away a micro-batch's changes, as a failure would."""
-
-    def __init__(
-        self,
-        stages: tuple[Stage, ...],
-        shards: int,
-        *,
-        finishing: bool = False,
-        measure: Measure | None = None,
-        ending: bool = False,
-    ) -> None:
-        self._keys, measure = tuple(range(100, 100 + shards)), measure or Measure()
-        self._plans = hold_plans(stages, self._keys, "query", finishing=finishing, measure=measure)
-        self._pack = _pack_plan(self._keys, stages[0], measure.idle_ticks, ending=ending)
-        self._states = {(plan.stage, key): FakeState() for plan in self._plans for key in self._keys}
-
-    def run(self, rows: pa.RecordBatch, tasks: int, rng: np.random.Generator) -> pd.DataFrame:
-        """One micro-batch, its rows spread over so many tasks; gives packed rows."""
-        frames = self._packed(rows, tasks, rng)
-        for plan in self._plans:
-            shuffled = frames.sample(
-                frac=1, random_state=int(rng.integers(2**31))
-            )  # Spark delivers blocks in any order
-            frames = pd.concat(list(self._stage(plan, shuffled)), ignore_index=True)
-        return frames
-
-    def crash(self, rows: pa.RecordBatch, tasks: int, rng: np.random.Generator) -> None:
-        """A micro-batch whose state is never committed."""
-        before = {place: dict(state.entries) for place, state in self._states.items()}
-        self.run(rows, tasks, rng)
-        for place, entries in before.items():
-            self._states[place].entries = entries
-
-    def _packed(self, rows: pa.RecordBatch, tasks: int, rng: np.random.Generator) -> pd.DataFrame:
-        shard = shards_of([rows.column("key")], rows.num_rows, len(self._keys))
-        rows = rows.append_column("_lc_shard", pa.array(shard.astype(np.int32)))
-        owner = rng.integers(0, tasks, rows.num_rows)
-        frames = []
-        for number in range(tasks):
-            task = _Task(self._pack, number)
-            own = rows.take(pa.array(np.flatnonzero(owner == number)))
-            frames += [*task.add(own), *task.close()]
-        return pd.DataFrame(frames)
-
-    def _stage(self, plan: HoldPlan, frames: pd.DataFrame) -> Iterator[pd.DataFrame]:
-        for key in self._keys:
-            own = frames[frames["shard"] == key]
-            pieces = [own.iloc[: len(own) // 2], own.iloc[len(own) // 2 :]]
-            yield from Shard(plan, cast(Any, self._states[plan.stage, key]), key).run(pieces)
+def simulated(
+    stages: tuple[Stage, ...],
+    shards: int,
+    *,
+    finishing: bool = False,
+    measure: Measure | None = None,
+    ending: bool = False,
+) -> SimulatedQuery:
+    """Stages that run without a JVM."""
+    keys, measure = tuple(range(100, 100 + shards)), measure or Measure()
+    plans = hold_plans(stages, keys, "query", finishing=finishing, measure=measure)
+    return SimulatedQuery(_pack_plan(keys, stages[0], measure.idle_ticks, ending=ending), plans, ("key",))
 
 
 def lane_rows(packed: pd.DataFrame, lane: Lane, stage: int | None = None) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from tests.naive_optimistic import By, Event, Item, Skipped
 from tests.naive_optimistic import Fold as NaiveFold
 from tests.naive_optimistic import Map as NaiveMap
 from tests.naive_optimistic import Optimistic as Naive
-from tests.spark.simulated import COLUMNS, LAYOUT, SimulatedQuery, counts, lane_rows
+from tests.spark.simulated import COLUMNS, LAYOUT, counts, lane_rows, simulated
 
 BOUND = 900_000
 TICK = 100_000
@@ -244,7 +244,7 @@ class Compared:
     def __init__(self, name: str, shards: int, seed: int) -> None:
         chain, self.steps, self.names = CHAINS[name]
         self.rng = np.random.default_rng([seed, shards])
-        self.query, self.twin = SimulatedQuery(stages(*chain), shards), Naive(self.steps, BOUND)
+        self.query, self.twin = simulated(stages(*chain), shards), Naive(self.steps, BOUND)
         self.recomputed = [0] * len(chain)
         self._rows = self._quarantined = 0
 

@@ -25,7 +25,7 @@ from latecomer.spark.pack import END
 from latecomer.spark.schema import spark_schema
 from latecomer.windows import Join
 from tests.spark.gate import Gate, Said, two_gates
-from tests.spark.simulated import SimulatedQuery, counts, lane_rows
+from tests.spark.simulated import counts, lane_rows, simulated
 
 COLUMNS = pa.schema(
     [
@@ -93,7 +93,7 @@ def test_two_gates_one_after_the_other_are_those_of_the_definition(
     shards, rng = data.draw(st.integers(1, 3)), np.random.default_rng(len(stream))
     measure = Measure(idle, per_source=True, declared=("a", "b", "c"))
     last = Gate("all", keep=("id", "heat"))
-    query = SimulatedQuery(stages(Gate("ab", ("c",)), last), shards, measure=measure, ending=True)
+    query = simulated(stages(Gate("ab", ("c",)), last), shards, measure=measure, ending=True)
     first: dict[int, int] = {}
     second: dict[int, int] = {}
     rows: dict[int, dict[str, Any]] = {}
@@ -123,7 +123,7 @@ def test_two_gates_one_after_the_other_are_those_of_the_definition(
 
 def test_at_the_end_of_a_batch_both_gates_open() -> None:
     said = [Said(1, "a", 10, 0), Said(1, "c", 3, 1), Said(2, "c", 50, 2), Said(3, "a", 20, 3)]
-    query = SimulatedQuery(
+    query = simulated(
         stages(Gate("ab", ("c",)), Gate("all")), 2, finishing=True, measure=Measure(per_source=True, declared=("b",))
     )
     packed = query.run(rows_of(said).drop_columns([END]), 2, np.random.default_rng(0))
@@ -135,7 +135,7 @@ def test_lateness_in_a_further_stage_is_against_the_results_and_what_was_passed_
     """The third source is at 100 before the results have come to 15: they are late for a sort that waits 50."""
     said = [Said(1, "a", 10, 0), Said(1, "b", 20, 1), Said(2, "c", 100, 2), Said(3, "a", 15, 3), Said(4, "c", 70, 4)]
     one = stages(Gate("ab", ("c",)), Reorder("50 us"))
-    query = SimulatedQuery(one, 2, measure=Measure(per_source=True, declared=("a", "b", "c")))
+    query = simulated(one, 2, measure=Measure(per_source=True, declared=("a", "b", "c")))
     packed = query.run(rows_of(said).drop_columns([END]), 2, np.random.default_rng(0))
     assert {row["id"]: row["lateness_us"] for row in lane_rows(packed, Lane.LATE)} == {3: 85}
     assert [row["id"] for row in lane_rows(packed, Lane.RESULTS)] == [0]
@@ -148,7 +148,7 @@ def test_lateness_in_a_further_stage_is_against_the_results_and_what_was_passed_
 def test_a_stream_that_idled_is_released_in_a_further_stage_and_stays_so() -> None:
     """All are silent from the third tick on: what was passed on leaves, though the results had come to 10 only."""
     measure = Measure(3, per_source=True, declared=("a", "b", "c"))
-    query = SimulatedQuery(stages(Gate("ab", ("c",)), Reorder("50 us")), 2, measure=measure)
+    query = simulated(stages(Gate("ab", ("c",)), Reorder("50 us")), 2, measure=measure)
     batches: tuple[tuple[list[Said], list[int], list[int]], ...] = (
         ([Said(1, "a", 10, 0), Said(1, "b", 10, 1), Said(2, "c", 100, 2)], [0, 1], []),
         ([Said(50, "a", 11, 3)], [2], [3]),
@@ -230,9 +230,7 @@ def test_a_gate_does_not_wait_for_sources_that_it_passes_on() -> None:
     """Without slack rows come when every source has passed them: pairs of a and b when both have, c beside them."""
     first = Slack(None, Join("a", "b", "5 us", keep="50 us"), ("a", "b", "c"), named="ab")
     second = Slack(None, None, ("ab", "c"))
-    query = SimulatedQuery(
-        stages(first, second, ("key",)), 2, measure=Measure(per_source=True, declared=("a", "b", "c"))
-    )
+    query = simulated(stages(first, second, ("key",)), 2, measure=Measure(per_source=True, declared=("a", "b", "c")))
     said = [Said(1, "a", 10, 0), Said(1, "b", 12, 3), Said(2, "a", 40, 6), Said(2, "b", 40, 9), Said(3, "c", 30, 12)]
     packed = query.run(rows_of(said).drop_columns([END]), 2, np.random.default_rng(0))
     found = [(row["ts"], row["a_id"], row["b_id"], row["slack_ready"]) for row in lane_rows(packed, Lane.RESULTS)]

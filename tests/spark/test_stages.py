@@ -28,7 +28,7 @@ from latecomer.spark.further import further_stage
 from latecomer.spark.packed import check_counters
 from latecomer.tiers import Tiers
 from latecomer.windows import Count, Sum, Window
-from tests.spark.simulated import SimulatedQuery, batch_of, counts, lane_rows, split_at, ticks_of, two_stages
+from tests.spark.simulated import batch_of, counts, lane_rows, simulated, split_at, ticks_of, two_stages
 
 LATENCY, SIZE, WAIT = 20, 10, 5
 
@@ -75,7 +75,7 @@ def test_windows_after_a_sort_equal_those_of_the_definition(
     places = (np.flatnonzero(np.diff(ticks_of(rows))) + 1).tolist()
     cuts = sorted(data.draw(st.lists(st.sampled_from(places), max_size=5, unique=True))) if places else []
     finished = data.draw(st.booleans()) and not cuts
-    query = SimulatedQuery(
+    query = simulated(
         two_stages(Reorder(f"{LATENCY} us"), windows(), ("area",)), 1 + len(events) % 3, finishing=finished
     )
     rng = np.random.default_rng(len(events))
@@ -100,9 +100,9 @@ def test_windows_after_a_sort_equal_those_of_the_definition(
 
 def test_a_frame_that_is_missing_is_an_error() -> None:
     stages = two_stages(Reorder("1 us"), windows(), ("area",))
-    query, rng = SimulatedQuery(stages, 2), np.random.default_rng(0)
-    frames = query._packed(batch_of(range(50), range(50), [0] * 50, 0), 1, rng)
-    sent = [*query._stage(query._plans[0], frames)]
+    query, rng = simulated(stages, 2), np.random.default_rng(0)
+    frames = query.packed(batch_of(range(50), range(50), [0] * 50, 0), 1, rng)
+    sent = [*query.held(query.holds[0], frames)]
     own = [frame[(frame["shard"] == 100)] for frame in sent]
     assert read_frames(own, 2).timeline is not None
     rows = next(frame for frame in own if (frame["kind"] == Kind.EVENTS).any())
@@ -143,7 +143,7 @@ def test_windows_of_windows() -> None:
         Tiers(("1 us",), Window(f"{size} us"), (each,)) for size, each in ((10, Count()), (20, Sum("count")))
     )
     stages = two_stages(first, second, ())
-    query, rng = SimulatedQuery(stages, 2), np.random.default_rng(0)
+    query, rng = simulated(stages, 2), np.random.default_rng(0)
     packed = query.run(batch_of(range(100), range(100), [0] * 100, 0), 2, rng)
     found = {row["window_start"]: row["sum_count"] for row in lane_rows(packed, Lane.RESULTS)}
     assert found == {0: 20, 20: 20, 40: 20, 60: 20}

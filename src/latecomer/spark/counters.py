@@ -26,6 +26,8 @@ from latecomer.spark.packed import counters_of, nothing_counted
 from latecomer.spark.source_counters import ABOUT_SOURCES, Sources, sources_in
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from latecomer.spark.result import Result
 
 PREFIX = "latecomer-"
@@ -62,6 +64,17 @@ class Counters:
         """Let the counters ride along, under a name that only this plan has."""
         first, *rest = self.columns()
         return packed.observe(f"{name}-{_unique()}", first, *rest)
+
+    def counted(self, packed: pd.DataFrame) -> dict[str, Any]:
+        """All counters of packed rows that are in memory."""
+        found = {}
+        for name, tally in self.tallies.items():
+            stage, _, plain = name.rpartition(".")
+            number = self._only_of(stage, plain)
+            values = packed[plain] if number is None else packed[plain][packed["stage"] == number]
+            how = {Tally.LARGEST: max, Tally.LEAST: min, Tally.TEXT: max}.get(tally, sum)
+            found[name] = how([nothing_counted(tally), *values.tolist()])
+        return found
 
     def _aggregate(self, name: str, tally: Tally) -> str:
         stage, _, plain = name.rpartition(".")

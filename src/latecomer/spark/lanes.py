@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from latecomer.errors import InputError, must
 from latecomer.events import Layout
 from latecomer.gives import RESULTS, Gives, View
-from latecomer.outputs import ITEM, LATENESS, REASON, Lane
+from latecomer.outputs import ITEM, LATENESS, REASON
 from latecomer.spark.compat import arrow_schema
 from latecomer.spark.packed import LANES, view_bit
 from latecomer.spark.schema import spark_schema, with_fields
@@ -75,18 +75,25 @@ class Lanes:
         rows = self._rows(packed, name)
         return rows if self.after is None else self.after.rows(rows)
 
+    def bit(self, name: str) -> int | None:
+        """The bit of a view in packed rows; None for other lanes."""
+        return view_bit(list(self.gives.all_views).index(name)) if name in self.gives.all_views else None
+
+    def plan(self, name: str) -> UnpackPlan:
+        """How packed rows become those of a lane or view."""
+        schema, view = arrow_schema(self._inner(name)), self.view(name)
+        if view is not None:
+            return UnpackPlan(schema, view.keep, self.layout if self.gives.in_one_order else None)
+        stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
+        return UnpackPlan(schema, stages=stages, gaps=bool(stages or self.items))
+
     def _rows(self, packed: DataFrame, name: str) -> DataFrame:
-        schema, view = self._inner(name), self.view(name)
-        if view is None:
-            stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
-            plan = UnpackPlan(arrow_schema(schema), stages=stages, gaps=bool(stages or self.items))
-            return _typed(packed.where(f"lane = {int(LANES[name])}"), plan, schema)
-        bit = view_bit(list(self.gives.all_views).index(name))
-        rows = packed.where(f"lane = {int(Lane.RESULTS)} AND views & {bit}L != 0")
-        merged = self.layout if self.gives.in_one_order else None
-        if merged is not None:
+        plan, bit = self.plan(name), self.bit(name)
+        rows = packed.where(f"lane = {int(LANES[lane_of(name)])}")
+        rows = rows if bit is None else rows.where(f"views & {bit}L != 0")
+        if plan.merged is not None:
             rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
-        return _typed(rows, UnpackPlan(arrow_schema(schema), view.keep, merged), schema)
+        return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), self._inner(name))
 
 
 def lane_of(name: str) -> str:
@@ -97,10 +104,6 @@ def lane_of(name: str) -> str:
 def rows_in(lane: str) -> Column:
     """How many rows a lane has, retractions included, of packed rows."""
     return F.expr(f"coalesce(sum(if(lane = {int(LANES[lane])}, n, 0L)), 0L) AS `rows in {lane}`")
-
-
-def _typed(rows: DataFrame, plan: UnpackPlan, schema: T.StructType) -> DataFrame:
-    return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), schema)
 
 
 def _together(inputs: Mapping[str, T.StructType]) -> T.StructType:

@@ -64,7 +64,7 @@ def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        task = _Task(plan, context.partitionId() if context is not None else 0)
+        task = PackTask(plan, context.partitionId() if context is not None else 0)
         for batch in batches:
             yield from map(_as_batch, task.add(batch))
         yield from map(_as_batch, task.close())
@@ -73,7 +73,7 @@ def packer(plan: PackPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
     return pack
 
 
-class _Task:
+class PackTask:
     """One task's packing, batch after batch."""
 
     def __init__(self, plan: PackPlan, number: int) -> None:

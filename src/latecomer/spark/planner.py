@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -96,10 +97,10 @@ class Query:
         if not self.declared.df.isStreaming:
             prepare_batch(self.declared.df.sparkSession)
         check_all_taken(self.stages[-1])
-        plan = replace(self.pack, controlled=control is not None)
+        plan = replace(self.pack, shard_keys=self._keys, controlled=control is not None)
         rows = self._prepared(plan, control, every_us).mapInArrow(packer(plan), FRAME_SCHEMA)
         counters = self.counters.packed
-        for hold in self._holds(plan.shard_keys):
+        for hold in self.holds(plan.shard_keys):
             rows = rows.groupBy("shard").transformWithStateInPandas(
                 statefulProcessor=HoldProcessor(hold),
                 outputStructType=packed_schema(counters, framed=hold.onward is not None),
@@ -108,7 +109,17 @@ class Query:
             )
         return rows
 
-    def _holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
+    @cached_property
+    def _keys(self) -> tuple[int, ...]:
+        return shard_keys(self.declared.df.sparkSession, self.shards)
+
+    @property
+    def together(self) -> bool:
+        """Whether all rows must meet in one shard of the first stage."""
+        return self.stages[0].gives.by_key and not self.declared.roles.key
+
+    def holds(self, keys: tuple[int, ...]) -> list[HoldPlan]:
+        """What the shards of each stage must know, given the shards' keys."""
         declared = self.declared
         timing, stamped = declared.timing, declared.roles.arrival is not None
         per_source = any(follows_sources(stage.settings) for stage in self.stages)
@@ -124,9 +135,7 @@ class Query:
         needed += [KEEP] if plan.filtering else []
         needed += [CHANGED] if plan.change is not None else []
         needed += [name for name in (plan.stamp, plan.now) if name is not None and name not in needed]
-        declared, first = self.declared, self.stages[0]
-        together = first.gives.by_key and not declared.roles.key
-        hashed = F.lit(0) if together else F.col(SHARD)
+        declared, hashed = self.declared, F.lit(0) if self.together else F.col(SHARD)
         shard = F.pmod(hashed, F.lit(self.shards)).cast("int").alias(SHARD)
         df, spark = declared.df.select(*[quoted(name) for name in needed], shard), declared.df.sparkSession
         if plan.beating and declared.timing.heartbeat_us is not None:
@@ -184,8 +193,7 @@ def plan_query(asked: Declared | Further, settings: Settings) -> Query:
 
 def _query(declared: Declared, stages: tuple[Stage, ...], after: WindowsAfter | None) -> Query:
     shards = declared.shards or default_shards(declared.df.sparkSession)
-    pack, stored = _pack_plan(declared, stages[0], shards), _stored(declared, stages, shards)
-    return Query(declared, stages, shards, pack, stored, after)
+    return Query(declared, stages, shards, _pack_plan(declared, stages[0]), _stored(declared, stages, shards), after)
 
 
 def _warn_of_short_wait(declared: Declared, settings: Settings) -> None:
@@ -263,11 +271,12 @@ def _carried(declared: Declared, layout: Layout) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in placed if name is not None and name not in declared.columns))
 
 
-def _pack_plan(declared: Declared, stage: Stage, shards: int) -> PackPlan:
+def _pack_plan(declared: Declared, stage: Stage) -> PackPlan:
+    """What pack must know but the shards' keys, which Spark is asked for when the query runs."""
     timing, roles, names = declared.timing, declared.roles, declared.columns
     stamp = None if roles.arrival is None else _place(declared, roles.arrival, STAMP)
     return PackPlan(
-        shard_keys=shard_keys(declared.df.sparkSession, shards),
+        shard_keys=(),
         time=stage.layout.time,
         stamp=stamp,
         source=stage.layout.source,

@@ -41,6 +41,11 @@ class Result:
         self._metric = metric_name()
 
     @property
+    def planned(self) -> Query:
+        """Its stages, and what it takes to run them: for tests that run them without Spark."""
+        return self._query
+
+    @property
     def metric(self) -> str:
         """What the names of its counters in Spark's progress events begin with."""
         return self._metric

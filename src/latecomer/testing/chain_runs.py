@@ -1,0 +1,99 @@
+"""A query run on rows in memory, with any shards, cuts and crashes, and what it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from latecomer.codec import rows_from_bytes
+from latecomer.errors import InputError, must
+from latecomer.outputs import Lane, Output, consolidate
+from latecomer.spark.counters import total
+from latecomer.spark.lanes import lane_of
+from latecomer.spark.packed import LANES
+from latecomer.spark.planner import Query
+from latecomer.spark.shards import check_shards
+from latecomer.spark.unpack import UNPACK_COLUMNS, unpacker
+from latecomer.testing.declared_rows import DeclaredRows, Question
+from latecomer.testing.simulated import SimulatedQuery
+
+Row = dict[str, Any]
+_FIRST_KEY = 100  # of the shards: any numbers that differ
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Over how many shards rows are spread, at which of them micro-batches are cut, and which of those crash once."""
+
+    shards: int = 1
+    cuts: tuple[int, ...] = ()
+    crashes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_shards(self.shards)
+        if list(self.cuts) != sorted(set(self.cuts)):
+            raise InputError(must("cuts", "be positions in the rows that rise", list(self.cuts), "e.g. [10, 20]"))
+        if not set(self.crashes) <= set(range(len(self.cuts) + 1)):
+            rule = f"be numbers of micro-batches, of which there are {len(self.cuts) + 1}"
+            raise InputError(must("crashes", rule, list(self.crashes), "they are counted from zero"))
+
+
+@dataclass(frozen=True)
+class ChainRun:
+    """What a query gave, micro-batch by micro-batch: `packed` rows, to be looked at lane by lane."""
+
+    query: Query = field(repr=False)
+    packed: tuple[pd.DataFrame, ...] = field(repr=False)
+
+    def rows(self, name: str, batch: int | None = None) -> list[Row]:
+        """The rows of a lane (`late`, `quarantine`) or view (`changes`, `final`, ...), of all micro-batches or one."""
+        lanes = self.query.lanes
+        if name not in lanes.names:
+            raise InputError(must("rows", f"be those of {', '.join(lanes.names)}", name, "correct the name"))
+        unpack, bit, found = unpacker(lanes.plan(name)), lanes.bit(name), list[Row]()
+        for packed in self.packed if batch is None else [self.packed[batch]]:
+            chosen = packed[packed["lane"] == int(LANES[lane_of(name)])]
+            chosen = chosen if bit is None else chosen[chosen["views"] & bit != 0]
+            blobs = pa.RecordBatch.from_pandas(chosen[UNPACK_COLUMNS], preserve_index=False)
+            found += [row for rows in unpack(iter([blobs])) for row in rows.to_pylist()]
+        return found
+
+    def standing(self) -> list[Row]:
+        """The results that stand in the end, in an order of their own."""
+        blobs = [blob for packed in self.packed for blob in packed[packed["lane"] == int(Lane.RESULTS)]["blob"]]
+        outputs = [Output(Lane.RESULTS, rows_from_bytes(blob)) for blob in blobs]
+        table = consolidate(outputs, self.query.stages[-1].gives.how)
+        found: list[Row] = [] if table is None else table.to_pylist()
+        return found
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The counters of the whole run, as `lc.read_counters` names them."""
+        counters = self.query.counters
+        return total([counters.counted(packed) for packed in self.packed], counters.tallies)
+
+
+def run_rows(question: Question, rows: DeclaredRows, spread: Spread) -> ChainRun:
+    """Run a question on rows, to the end of the stream."""
+    query, whole = rows.ask(question), rows.for_pack
+    keys = tuple(range(_FIRST_KEY, _FIRST_KEY + spread.shards))
+    key = () if query.together else query.declared.roles.key or (query.declared.roles.time,)
+    simulated = SimulatedQuery(replace(query.pack, shard_keys=keys), query.holds(keys), key)
+    rng = np.random.default_rng([spread.shards, *spread.cuts])
+    return ChainRun(query, tuple(_packed(simulated, whole, spread, rng)))
+
+
+def _packed(
+    simulated: SimulatedQuery, whole: pa.RecordBatch, spread: Spread, rng: np.random.Generator
+) -> Iterator[pd.DataFrame]:
+    for number, (start, stop) in enumerate(pairwise((0, *spread.cuts, whole.num_rows))):
+        batch, tasks = whole.slice(start, stop - start), int(rng.integers(1, 4))
+        if number in spread.crashes:
+            simulated.crash(batch, tasks, rng)
+        yield simulated.run(batch, tasks, rng)
