@@ -66,6 +66,11 @@ class KeyStep(ABC):
         """How many rows of a key may lie between two states that are kept: 1 where a state is small."""
         return OFTEN
 
+    @property
+    def checked(self) -> bool:
+        """Whether it is to be checked that rows give the same when they are run again: they are the user's to make."""
+        return False
+
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         """The columns of its outputs, for rows with these; refuses what it cannot work on."""
