@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,18 @@ from latecomer.optimistic import Optimistic
 from latecomer.outputs import Lane, changes_of, consolidate
 from latecomer.runner import Between, Runner
 from latecomer.testing import check_machine
-from latecomer.windows import Fold, Group, KeyStep, Lag, MovingAverage, RowNumber, RunningCount, RunningSum, Scan
+from latecomer.windows import (
+    Fold,
+    Group,
+    KeyStep,
+    Lag,
+    Mapped,
+    MovingAverage,
+    RowNumber,
+    RunningCount,
+    RunningSum,
+    Scan,
+)
 
 LAYOUT = Layout("ts", ("key",))
 Row = tuple[Any, ...]  # ts, n, tick, and where there are retractions the change
@@ -131,6 +143,49 @@ def test_a_row_before_which_the_state_is_still_the_first_one_is_not_recomputed(
         columns = {"ts": [ts_us], "key": ["a"], "n": pa.array([value], pa.float64()), TICK: [tick]}
         recomputed.append(runner.push(EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)).counters["recomputed"])
     assert recomputed == [0, 0, 0]
+
+
+def clocked() -> Fold:
+    """A fold that gives something else each time that it is asked."""
+    clock = itertools.count()
+    return Fold(lambda state, row: (state, [(float(next(clock)),)]), 0.0, state=pa.float64(), returns=TOTAL)
+
+
+def lucky() -> Fold:
+    """A fold that raises in every third call."""
+    clock = itertools.count(1)
+
+    def step(state: float, row: Any) -> tuple[float, list[tuple[float]]]:
+        if next(clock) % 3 == 0:
+            raise ValueError("no luck")
+        return state, [(0.0,)]
+
+    return Fold(step, 0.0, state=pa.float64(), returns=TOTAL)
+
+
+def shaky() -> KeyStep:
+    """A map that gives something else each time that it is asked."""
+    clock = itertools.count()
+    return Mapped(Scan(RunningSum("n")), lambda row: [(float(next(clock)),)], TOTAL)
+
+
+@pytest.mark.parametrize("make", [clocked, lucky, shaky])
+def test_a_function_that_gives_something_else_for_the_same_is_named_with_the_key(make: Any) -> None:
+    message = "must give the same outputs for the same state and row; got 'others for key a at 10'"
+    with pytest.raises(lc.InputError, match=message):
+        pushed(make(), [[(10, 1.0, 1), (20, 1.0, 1)], [(5, 1.0, 2)]])
+
+
+def test_what_becomes_final_is_what_was_given() -> None:
+    runner = Runner(Optimistic(clocked(), "1 ms", barrier=True), LAYOUT)
+    for tick, ts_us in enumerate((10, 20, 5_000)):
+        columns = {"ts": [ts_us], "key": ["a"], "n": [1.0], TICK: [tick]}
+        batch = EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)
+        if ts_us < 5_000:
+            runner.push(batch)
+            continue
+        with pytest.raises(lc.InputError, match="step <lambda> must give the same outputs for the same state and row"):
+            runner.push(batch)
 
 
 def test_long_numbers_have_a_mean() -> None:

@@ -24,6 +24,7 @@ from latecomer.events import (
 )
 from latecomer.optimistic.arrangement import STATED
 from latecomer.optimistic.history import Past
+from latecomer.optimistic.repetition import GIVEN, check_given
 from latecomer.windows.grouping import number_keys
 from latecomer.windows.key_steps import NO_ROWS, KeyStep, Ran, Work, beside
 
@@ -62,8 +63,10 @@ def run_stored(step: KeyStep, past: Past, meant: Bools, layout: Layout) -> RunRo
     starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
     before = take_rows(rows.select(states), starts)
     work = Work(users_columns(rows), np.append(starts, rows.num_rows), before, NO_ROWS, layout.time)
-    events = rows.select([name for name in rows.schema.names if name not in (*states, STATED)])
-    return RunRows(events, step.run(work, layout), meant[order], step.adds)
+    ran = step.run(work, layout)
+    check_given(step, rows, ran, layout)
+    events = rows.select([name for name in rows.schema.names if name not in (*states, STATED, GIVEN)])
+    return RunRows(events, ran, meant[order], step.adds)
 
 
 def in_total_order(parts: Sequence[RunRows], layout: Layout) -> pa.RecordBatch | None:

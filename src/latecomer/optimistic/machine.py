@@ -40,16 +40,18 @@ from latecomer.events import (
 )
 from latecomer.optimistic.arrangement import STATED, Arrangement, last_times
 from latecomer.optimistic.batch_keys import BatchKeys
-from latecomer.optimistic.changes import Outputs, compare, states_again
+from latecomer.optimistic.changes import Outputs, Restated, compare, states_again
 from latecomer.optimistic.final_rows import RunRows, in_total_order, run_stored
 from latecomer.optimistic.history import History, Past
 from latecomer.optimistic.keeping import last_states, plan_keeping, store_rows, wanted_states
 from latecomer.optimistic.key_states import GROUPS, LAST, KeyStates
 from latecomer.optimistic.positions import HASH, as_events, first_of_position, with_hash
 from latecomer.optimistic.quarantine import quarantined
+from latecomer.optimistic.repetition import GIVEN, check_before, given_by_row, with_given
 from latecomer.optimistic.retractions import Matched, Waiting, match_retractions
 from latecomer.outputs import Lane, Output, Pane, pane_code, refused, revisable
 from latecomer.progress import Timeline
+from latecomer.windows.forgetting import nulled
 from latecomer.windows.key_steps import Ran
 
 if TYPE_CHECKING:
@@ -130,9 +132,11 @@ class Optimist(Machine):
         before = self._ran_before(arranged)
         yield from self._changes(arranged, ran, before, turn.passed_us)
         final = [*self._final_run(arranged, ran, before, turn), *self._final_stored(arranged, turn)]
+        given = given_by_row(arranged, ran) if self._step.checked else None
         if before is not None:
-            self._restate(arranged, ran, wanted, before)
-        store_rows(arranged, ran, wanted, keeping, self._history)
+            self._restate(arranged, states_again(arranged, ran, wanted, before), given)
+        stored = arranged if given is None else with_given(arranged, given)
+        store_rows(stored, ran, wanted, keeping, self._history)
         self._last.put(last_states(arranged, ran))
         return final
 
@@ -177,7 +181,9 @@ class Optimist(Machine):
         if len(places) == 0:
             return None
         work = arranged.work(self._step, places, arranged.begin.old_state, np.arange(len(places)))
-        return self._step.run(work, self.layout)
+        before = self._step.run(work, self.layout)
+        check_before(self._step, arranged, before)
+        return before
 
     def _changes(self, arranged: Arrangement, ran: Ran, before: Ran | None, passed_us: int) -> Iterator[Output]:
         """What is void, and what is new."""
@@ -201,9 +207,9 @@ class Optimist(Machine):
             panes[outputs.row < arranged.stored] = pane_code(Pane.REVISED)
         return revisable(rows, change, panes, pa.array(final))
 
-    def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
-        """Store the states that have changed before stored rows, and no longer what is void."""
-        past, again = arranged.past, states_again(arranged, ran, wanted, before)
+    def _restate(self, arranged: Arrangement, again: Restated, given: Int64s | None) -> None:
+        """Store what has changed before and of stored rows, and no longer what is void."""
+        past, states = arranged.past, again.now
         assert past is not None
         differs = ~equal_rows(again.now, again.then)
         changed = again.take(np.flatnonzero(differs))
@@ -211,12 +217,16 @@ class Optimist(Machine):
         in_force = [self._step.in_force(each, ts_us) for each in (changed.now, changed.then)]
         self._counts[RECOMPUTED] += int((~equal_rows(*in_force)).sum())
         if STATED in past.rows.schema.names:
-            differs &= past.rows.column(STATED).to_numpy(zero_copy_only=False)[again.rows]
-            differs |= arranged.lost_a_row[again.rows]  # what follows a void row in its chunk may need a state now
-            changed = again.take(np.flatnonzero(differs))
-            states = changed.now.append_column(STATED, pa.repeat(pa.scalar(True), len(changed.rows)))
-            changed = changed._replace(now=states)
-        self._history.change(past, changed.rows, changed.now, np.flatnonzero(arranged.gone[: arranged.stored]))
+            stated = past.rows.column(STATED).to_numpy(zero_copy_only=False)[again.rows]
+            lost = arranged.lost_a_row[again.rows]  # what follows a void row in its chunk may need a state now
+            differs, stated = (differs & stated) | lost, stated | lost
+            states = nulled(states, ~stated).append_column(STATED, pa.array(stated))
+        if given is not None:
+            differs |= given[again.rows] != int64_view(past.rows.column(GIVEN))[again.rows]
+            states = states.append_column(GIVEN, pa.array(given[again.rows]))
+        chosen = np.flatnonzero(differs)
+        gone = np.flatnonzero(arranged.gone[: arranged.stored])
+        self._history.change(past, again.rows[chosen], take_rows(states, chosen), gone)
 
     def _final_run(self, arranged: Arrangement, ran: Ran, before: Ran | None, turn: Turn) -> list[RunRows]:
         """The rows that were run, some of them final; counts those for which a function raised and that are not."""

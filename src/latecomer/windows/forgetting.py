@@ -37,6 +37,10 @@ class Forgetting(KeyStep):
     def reads(self, names: list[str], time: str) -> list[str]:
         return self.step.reads(names, time)
 
+    @property
+    def checked(self) -> bool:
+        return self.step.checked
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         return self.step.output(columns, layout)
 
@@ -51,7 +55,7 @@ class Forgetting(KeyStep):
         stretch = np.searchsorted(work.starts, starts[:-1], side="right") - 1
         goes_on = work.starts[stretch] == starts[:-1]
         state = take_rows(self.in_force(work.state, ts_us[work.starts[:-1]]), stretch)
-        ran = self.step.run(work._replace(starts=starts, state=_nulled(state, ~goes_on)), layout)
+        ran = self.step.run(work._replace(starts=starts, state=nulled(state, ~goes_on)), layout)
         before = _state_found(ran, work, starts).append_column(LAST, value_before(time, last, work))
         lasts = np.searchsorted(starts, work.starts[1:]) - 1
         after = take_rows(ran.after, lasts).append_column(LAST, time.take(pa.array(work.starts[1:] - 1)))
@@ -60,7 +64,7 @@ class Forgetting(KeyStep):
     def in_force(self, states: pa.RecordBatch, ts_us: Int64s) -> pa.RecordBatch:
         last = numbers_of(states.column(LAST), np.int64)
         inner = states.select([name for name in states.schema.names if name != LAST])
-        return self.step.in_force(_nulled(inner, last.valid & (ts_us - last.values >= self.forget_us)), ts_us)
+        return self.step.in_force(nulled(inner, last.valid & (ts_us - last.values >= self.forget_us)), ts_us)
 
     def describe(self) -> dict[str, Any]:
         return {**self.step.describe(), "forget_us": self.forget_us}
@@ -69,8 +73,8 @@ class Forgetting(KeyStep):
         return self.step.shown()
 
 
-def _nulled(state: pa.RecordBatch, anew: Bools) -> pa.RecordBatch:
-    """States, null where rows start anew."""
+def nulled(state: pa.RecordBatch, anew: Bools) -> pa.RecordBatch:
+    """States, null where that is said."""
     places = pa.array(np.arange(len(anew)), mask=anew)
     return pa.RecordBatch.from_arrays([column.take(places) for column in state.columns], schema=state.schema)
 

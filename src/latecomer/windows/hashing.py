@@ -12,6 +12,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.codec import integers
 from latecomer.events import Int64s, as_bits_or_null
@@ -31,6 +32,26 @@ def hash_keys(columns: Sequence[pa.Array], count: int) -> UInt64s:
 def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64s:
     """A hash for each of so many rows, of the bits of all values: rows that differ in a zero's sign differ."""
     return _hashed(columns, count).view(np.int64)
+
+
+def hash_lists(columns: Sequence[pa.Array], owner: Int64s, nth: Int64s, count: int) -> Int64s:
+    """A hash for each of so many rows, of the bits of all values that belong to it, in their order; NaN is like NaN.
+
+    owner: for each line of the columns, rising, the row that it belongs to. nth: a number that tells it from the others
+    of the row.
+    """
+    hashes = _mixed(_hashed([_with_one_nan(column) for column in columns], len(owner)) + nth.view(np.uint64))
+    together = np.zeros(count, dtype=np.uint64)
+    if len(owner):
+        first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+        together[owner[first]] = np.add.reduceat(hashes, first)
+    return together.view(np.int64)
+
+
+def _with_one_nan(column: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
 
 
 def _hashed(columns: Sequence[pa.Array], count: int) -> UInt64s:

@@ -94,6 +94,11 @@ class KeyStep(ABC):
         """Of the columns of the rows, those that it looks at, the time among them: it need not be given others."""
         return names
 
+    @property
+    def checked(self) -> bool:
+        """Whether it is to be checked that rows give the same when they are run again: they are the user's to make."""
+        return False
+
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         """The columns of its outputs, for rows with these; refuses what it cannot work on."""

@@ -47,6 +47,10 @@ class Mapped(KeyStep):
     def every(self) -> int:
         return self.step.every
 
+    @property
+    def checked(self) -> bool:
+        return True
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         given = self.step.output(columns, layout)
         row_type(tuple(given.names))

@@ -70,6 +70,10 @@ class Fold(KeyStep):
         """How its states are kept."""
         return FoldStates.like(self.name, self.state_type, self.initial)
 
+    @property
+    def checked(self) -> bool:
+        return True
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema(own_columns(columns))
         row_type(tuple(own.names))
