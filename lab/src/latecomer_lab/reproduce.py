@@ -10,6 +10,7 @@ from rich.table import Table
 
 from latecomer.cli.screen import console
 from latecomer_lab import bench
+from latecomer_lab.optimistic.command import reproduce_optimistic
 from latecomer_lab.slack.command import reproduce_slack
 
 HELP = "Repeat the experiments of the papers; without a name, list them."
@@ -39,6 +40,13 @@ REPRODUCTIONS = (
         "Slack-ScaleGate",
         "Figures 1 to 4 and 8 to 13, Table 1: the tuner and four policies",
         reproduce_slack,
+        3,
+    ),
+    Reproduction(
+        "optimistic",
+        "FlameStream",
+        "Figures 9 to 12: what is done twice, and latencies beside buffers",
+        reproduce_optimistic,
         3,
     ),
     Reproduction("tintin", "TinTiN", "Table 3, Figure 5: alerts of smart meters, 40 days late", bench.timetravel, 20),
