@@ -280,14 +280,14 @@ class Compared:
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_every_change_of_a_chain_is_that_of_the_twin(name: str, shards: int) -> None:
     voided, recomputed, skipped = 0, 0, Counter[int]()
-    for seed in range(8):
+    for seed in range(5):
         compared = Compared(name, shards, seed)
         for number in range(1, 7):
             compared.push(number)
         voided, recomputed = voided + compared.twin.voided, recomputed + sum(compared.recomputed[1:])
         skipped += Counter(each.step for each in compared.twin.quarantined)
-    assert voided > 50
-    assert recomputed > 30
+    assert voided > 30
+    assert recomputed > 20
     assert sorted(skipped) == ([1, 2, 4, 7] if name == "functions that raise" else [])
 
 

@@ -81,7 +81,7 @@ def check_chain(question: Question, rows: AnyRows, *, runs: int = 8, seed: int =
         _check_batches(run, run_rows(question, known, Spread(cuts=spread.cuts)), where)
         _check_doors(run, where)
         _check_voids(run, where)
-        _check_alike(run, whole, f"{where}: other than in one micro-batch")
+        _check_cut(run, whole, f"{where}: other than in one micro-batch")
 
 
 def _random_spread(rows: DeclaredRows, rng: np.random.Generator) -> Spread:
@@ -105,26 +105,34 @@ def _check_doors(run: ChainRun, where: str) -> None:
 
 
 def _check_voids(run: ChainRun, where: str) -> None:
-    """What is taken back was given in an earlier micro-batch, as often."""
+    """What is taken back was given before, as often; where changes are net, in an earlier micro-batch."""
     if CHANGES not in run.query.lanes.names:
         return
     stands: Counter[str] = Counter()
     for batch in range(len(run.packed)):
-        changes = run.rows(CHANGES, batch)
-        stands.subtract(_texts((row for row in changes if row[CHANGE] < 0), REVISION_COLUMNS))
-        never = [text for text, count in stands.items() if count < 0]
-        assert not never, f"{where}: micro-batch {batch} takes back what was not given: {never[:_SHOWN]}"
-        stands.update(_texts((row for row in changes if row[CHANGE] > 0), REVISION_COLUMNS))
+        void, new = (
+            _texts((row for row in run.rows(CHANGES, batch) if row[CHANGE] == change), REVISION_COLUMNS)
+            for change in (-1, 1)
+        )
+        never = void - (stands if run.query.stages[-1].gives.net else stands + new)
+        assert not never, f"{where}: micro-batch {batch} takes back what was not given: {list(never)[:_SHOWN]}"
+        stands = stands + new - void
 
 
-def _check_alike(run: ChainRun, other: ChainRun, where: str, without: Sequence[str] = ()) -> None:
-    """In the end the same stands, and is late, in quarantine and final; results that are not net are given alike."""
-    lanes, net = run.query.lanes, run.query.stages[-1].gives.net
+def _check_cut(run: ChainRun, whole: ChainRun, where: str) -> None:
+    """All is as in one micro-batch; where changes are net per micro-batch, what was given in between need not be."""
+    net, views = run.query.stages[-1].gives.net, run.query.lanes.gives.all_views
+    _check_end(run, whole, where)
+    for name in (_LATE, *(() if net else views)):
+        _same(run.rows(name), whole.rows(name), f"{where}: {name}", (LATENESS,))
+
+
+def _check_end(run: ChainRun, other: ChainRun, where: str) -> None:
+    """In the end the same stands, is in quarantine, and is final behind a barrier."""
     _same(run.standing(), other.standing(), f"{where}: what stands")
-    views = [_LATE, _QUARANTINE, *([_FINAL] if net else lanes.gives.all_views)]
-    for name in views:
-        if name in lanes.names and name not in without:
-            _same(run.rows(name), other.rows(name), f"{where}: {name}", (LATENESS,))
+    for name in (_QUARANTINE, _FINAL):
+        if name in run.query.lanes.names:
+            _same(run.rows(name), other.rows(name), f"{where}: {name}")
 
 
 def _check_sorted(question: Question, rows: DeclaredRows, whole: ChainRun) -> None:
@@ -139,7 +147,7 @@ def _check_sorted(question: Question, rows: DeclaredRows, whole: ChainRun) -> No
     in_order = taken.take(order)
     moved = np.append(True, (np.diff(in_order.ts_us) != 0) | (np.diff(in_order.tick) != 0))[: len(order)]
     ticks = np.cumsum(moved)
-    _check_alike(whole, run_rows(question, in_order.stamped(ticks), Spread()), "other than in order", [_LATE])
+    _check_end(whole, run_rows(question, in_order.stamped(ticks), Spread()), "other than in order")
 
 
 def _not_late(rows: DeclaredRows, late: Iterable[Row]) -> Int64s:
