@@ -200,10 +200,14 @@ class Optimist(Machine):
         """Outputs with what they change."""
         if self._settings.goes_on:
             return Output(Lane.RESULTS, as_events(arranged, outputs, change, first=not self._settings.derived))
-        final = int64_view(outputs.rows.column(self.layout.time)) <= passed_us
+        final = self._are_final(outputs.rows, passed_us)
         first = np.where(final, pane_code(Pane.ON_TIME), pane_code(Pane.EARLY))
         panes = np.where(arranged.is_old[outputs.place], pane_code(Pane.REVISED), first).astype(np.int8)
         return revisable(outputs.rows, change, panes, pa.array(final))
+
+    def _are_final(self, outputs: pa.RecordBatch, passed_us: int) -> Bools:
+        """Which outputs cannot change any more."""
+        return np.asarray(int64_view(outputs.column(self.layout.time)) <= passed_us)
 
     def _restate(self, arranged: Arrangement, ran: Ran, wanted: Int64s, before: Ran) -> None:
         """Store the states that have changed before stored rows, and no longer what is void."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout, int64_view
 
 OFTEN, SELDOM = 1, 32  # how many rows lie between two states that are kept
@@ -66,6 +67,11 @@ class KeyStep(ABC):
         """How many rows of a key may lie between two states that are kept: 1 where a state is small."""
         return OFTEN
 
+    @property
+    def undoes(self) -> bool:
+        """Whether an output may be void as soon as its key has a next row: then no step can follow."""
+        return False
+
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         """The columns of its outputs, for rows with these; refuses what it cannot work on."""
@@ -89,6 +95,13 @@ class KeyStep(ABC):
     @abstractmethod
     def shown(self) -> str:
         """As text for people."""
+
+
+def check_goes_on(step: KeyStep, what: str) -> None:
+    """Refuse what would follow a step whose outputs its next row may void."""
+    if step.undoes:
+        advice = "leave partial= out, write partial='full', or make it the last step"
+        raise InputError(must(what, "not follow groups that are undone", step.shown(), advice))
 
 
 NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)

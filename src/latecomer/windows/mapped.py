@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout, take_rows
-from latecomer.windows.key_steps import KeyStep, Ran, Work
+from latecomer.windows.key_steps import KeyStep, Ran, Work, check_goes_on
 from latecomer.windows.operators import check_returns
 from latecomer.windows.user_fold import as_tuple, check_not_added, row_type, rows_returned
 
@@ -31,6 +31,7 @@ class Mapped(KeyStep):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(must("map", "be given a function of a row", self.function, "give a function"))
+        check_goes_on(self.step, "map")
         check_returns(self.returns, f"map {self.name}")
 
     @property
