@@ -175,6 +175,10 @@ def test_retractions_void_what_they_are_equal_to(spark: SparkSession, tmp_path: 
         (lambda events: events.scan(lc.row_number().alias("amount")).optimistic("1 h"), "a name of its own"),
         (lambda events: events.tumbling("1 h").scan(lc.row_number()), "scan must be asked of events without a window"),
         (lambda events: events.group(1), "rows of group must be a whole number from 2"),
+        (
+            lambda events: events.group(3, partial="undo").by("amount").scan(lc.row_number()).optimistic("1 h"),
+            "another step must not follow groups that are undone",
+        ),
         (lambda events: events.scan(lc.row_number()).start, "start must be called on a result"),
         (lambda events: events.optimistic("1 h"), "optimistic must be asked of"),
     ],

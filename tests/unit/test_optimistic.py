@@ -14,7 +14,7 @@ import pytest
 import latecomer as lc
 from latecomer.events import EVENT_CHANGE, TICK, EventBatch, Layout
 from latecomer.optimistic import Optimistic
-from latecomer.outputs import Lane, changes_of, consolidate
+from latecomer.outputs import Lane, Output, changes_of, consolidate
 from latecomer.runner import Between, Runner
 from latecomer.testing import check_machine
 from latecomer.windows import (
@@ -214,6 +214,44 @@ def test_the_papers_even_and_odd_sequence_in_groups_of_three() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "arrivals", "expected"),
+    [
+        (1_000, [1, 2, 3], [[1, 2, 3]]),
+        (1_000, [2, 1, 3], [[1, 2, 3]]),
+        (2, [1, 2, 3], [[1, 2], [2, 3]]),
+        (2, [3, 2, 1], [[1, 2], [2, 3]]),
+        (3, [1, 2, 3, 4], [[1, 2, 3], [2, 3, 4]]),
+        (3, [4, 3, 2, 1], [[1, 2, 3], [2, 3, 4]]),
+    ],
+)
+def test_short_groups_are_undone_as_in_flamestreams_own_tests(
+    rows: int, arrivals: list[int], expected: list[list[int]]
+) -> None:
+    batches = [[(each, float(each), tick)] for tick, each in enumerate(arrivals)]
+    found = pushed(Group(rows, "undo"), batches)
+    assert [[item["n"] for item in row["group"]] for row in found] == expected
+
+
+def test_a_short_group_is_void_with_the_next_row_and_final_at_the_end() -> None:
+    runner, told = Runner(Optimistic(Group(3, "undo"), "2 us", True), LAYOUT, between=Between.RESTORE), []
+    for tick, ts in enumerate([10, 20, 30, 11]):
+        columns = {"ts": [ts], "key": ["a" if ts < 30 else "b"], "n": [1.0], TICK: [tick]}
+        told.append(groups_of(runner.push(EventBatch(pa.RecordBatch.from_pydict(columns), LAYOUT)).outputs))
+    assert told == [
+        [(1, 10, 1, False)],
+        [(-1, 10, 1, False), (1, 20, 2, False)],
+        [(1, 30, 1, False)],
+        [],
+    ]
+    assert groups_of(runner.finish()) == [(None, 20, 2, True), (None, 30, 1, True)]
+
+
+def groups_of(outputs: Sequence[Output]) -> list[tuple[int | None, int, int, bool]]:
+    rows = [row for output in outputs if output.lane is Lane.RESULTS for row in output.rows.to_pylist()]
+    return [(row["change"], row["ts"], len(row["group"]), row["final"]) for row in rows]
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: lc.running_sum("n").alias(""), "alias must be a name"),
@@ -223,7 +261,13 @@ def test_the_papers_even_and_odd_sequence_in_groups_of_three() -> None:
             lambda: Scan(lc.row_number("n")).output(pa.schema([("ts", pa.int64()), ("n", pa.int64())]), Layout("ts")),
             "no column",
         ),
-        (lambda: Group(3, "undo"), "partial must be 'keep' or 'full'"),
+        (lambda: Group(3, "some"), "partial must be 'keep', 'full' or 'undo'"),
+        (lambda: Mapped(Group(3, "undo"), iter, TOTAL), "map must not follow groups that are undone"),
+        (
+            lambda: Optimistic(Group(3, "undo"), "1 s", goes_on=True),
+            "another step must not follow groups that are undone",
+        ),
+        (lambda: Optimistic(Group(3, "undo"), "1 s", forget_after="1 d"), "forget_after must be left out"),
         (lambda: Optimistic(Scan(RowNumber()), "1 s", forget_after="0 s"), "forget_after must be longer than zero"),
     ],
 )
@@ -237,3 +281,8 @@ def test_wrong_settings_are_named(make: Any, message: str) -> None:
 @pytest.mark.parametrize(("bound", "forget"), [("30 ms", None), ("1 s", "40 ms")])
 def test_the_invariants_of_a_machine_hold(step: KeyStep, bound: str, forget: str | None) -> None:
     check_machine(Optimistic(step, bound, forget is not None, forget), runs=6)
+
+
+@pytest.mark.parametrize("barrier", [False, True])
+def test_the_invariants_of_a_machine_hold_for_groups_that_are_undone(barrier: bool) -> None:
+    check_machine(Optimistic(Group(5, "undo"), "30 ms", barrier), runs=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,10 @@ class KeyStates:
         for group in np.flatnonzero(np.diff(starts)):
             chosen = order[starts[group] : starts[group + 1]]
             self._store.append(take_rows(states.rows, chosen), states.last_us[chosen], int(group))
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """All states, as they are stored."""
+        return (self._store.read(chunk) for chunk in self._store.chunks)
 
     def forget(self, before_us: int) -> None:
         """Keys whose last row was before a time are no more."""

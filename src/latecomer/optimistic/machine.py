@@ -201,11 +201,15 @@ class Optimist(Machine):
             first = not self._settings.derived
             return Output(Lane.RESULTS, as_events(arranged, outputs, change, adds=self._step.adds, first=first))
         rows = outputs.rows(arranged, adds=self._step.adds)
-        final = int64_view(rows.column(self.layout.time)) <= passed_us
+        final = self._are_final(rows, passed_us)
         panes = np.where(final, np.int8(pane_code(Pane.ON_TIME)), np.int8(pane_code(Pane.EARLY)))
         if arranged.past is not None:
             panes[outputs.row < arranged.stored] = pane_code(Pane.REVISED)
         return revisable(rows, change, panes, pa.array(final))
+
+    def _are_final(self, outputs: pa.RecordBatch, passed_us: int) -> Bools:
+        """Which outputs cannot change any more."""
+        return np.asarray(int64_view(outputs.column(self.layout.time)) <= passed_us)
 
     def _restate(self, arranged: Arrangement, again: Restated, given: Int64s | None) -> None:
         """Store what has changed before and of stored rows, and no longer what is void."""

@@ -32,10 +32,11 @@ from latecomer.gives import (
 from latecomer.optimistic.history import History
 from latecomer.optimistic.machine import RECOMPUTED, VOIDED, Optimist
 from latecomer.optimistic.positions import position_fields
+from latecomer.optimistic.undoing import UndoingOptimist
 from latecomer.outputs import CHANGE, FINAL, PANE, changes_of
 from latecomer.progress import Timeline
 from latecomer.windows.forgetting import Forgetting
-from latecomer.windows.key_steps import KeyStep
+from latecomer.windows.key_steps import KeyStep, check_goes_on
 from latecomer.windows.mapped import Mapped
 
 
@@ -91,6 +92,11 @@ class Optimistic(Settings):
         check_max_held(self.max_held)
         if self.forget_after is not None:
             duration_us(self.forget_after, "forget_after")
+            if self.step.undoes:
+                rule = "be left out where groups are undone: a short one stands until the next row of its key"
+                raise InputError(must("forget_after", rule, self.forget_after, "or write partial='full'"))
+        if self.goes_on:
+            check_goes_on(self.step, "another step")
 
     @property
     def bound_us(self) -> int:
@@ -117,7 +123,7 @@ class Optimistic(Settings):
         return 0 if self.derived else self.bound_us + 1
 
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
-        return Optimist(self, store, layout)
+        return (UndoingOptimist if self.step.undoes else Optimist)(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         history = History(ChunkStore(), "", self.bound_us)

@@ -249,7 +249,8 @@ class Strategies(InOrder, Gated):
     def group(self, rows: int, *, partial: str = "keep") -> ScanQuery:
         """Ask for every row with those just before it of its key, as a list: `.group(3).optimistic("1 h")`.
 
-        partial: "full" leaves out the first groups of a key, which are shorter.
+        partial: "full" leaves out the first groups of a key, which are shorter; with "undo" each of them is taken back
+        when the key's next row comes, so that of few rows there is one group; it must be the last step.
         """
         return group_query(self._declared, rows, partial)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout, int64_view
 
 OFTEN, SELDOM = 1, 32  # how many rows lie between two states that are kept
@@ -99,6 +100,11 @@ class KeyStep(ABC):
         """Whether it is to be checked that rows give the same when they are run again: they are the user's to make."""
         return False
 
+    @property
+    def undoes(self) -> bool:
+        """Whether an output may be void as soon as its key has a next row: then no step can follow."""
+        return False
+
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         """The columns of its outputs, for rows with these; refuses what it cannot work on."""
@@ -139,6 +145,13 @@ def child_numbers(owner: Int64s) -> Int64s:
     first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else owner
     sizes = np.diff(first, append=len(owner))
     return np.arange(len(owner)) - np.repeat(first, sizes)
+
+
+def check_goes_on(step: KeyStep, what: str) -> None:
+    """Refuse what would follow a step whose outputs its next row may void."""
+    if step.undoes:
+        advice = "leave partial= out, write partial='full', or make it the last step"
+        raise InputError(must(what, "not follow groups that are undone", step.shown(), advice))
 
 
 NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)

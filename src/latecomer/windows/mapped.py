@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, error_text, must
 from latecomer.events import Int64s, Layout, take_rows
-from latecomer.windows.key_steps import KeyStep, Lost, Ran, Work, child_numbers, whole_outputs
+from latecomer.windows.key_steps import KeyStep, Lost, Ran, Work, check_goes_on, child_numbers, whole_outputs
 from latecomer.windows.operators import check_returns
 from latecomer.windows.user_rows import UserOutputs, UserRows, check_not_added, key_and_time, owners, row_type
 
@@ -36,6 +36,7 @@ class Mapped(KeyStep):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError(must("map", "be given a function of a row", self.function, "give a function"))
+        check_goes_on(self.step, "map")
         check_returns(self.returns, f"map {self.name}")
 
     @property
