@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import latecomer as lc
 from latecomer.codec import widened
+from latecomer.events import concat_rows
 from latecomer.optimistic import Optimistic
 from latecomer.outputs import ITEM, Lane
 from latecomer.spark.counters import unaccounted
@@ -289,6 +290,21 @@ def test_every_change_of_a_chain_is_that_of_the_twin(name: str, shards: int) -> 
     assert voided > 30
     assert recomputed > 20
     assert sorted(skipped) == ([1, 2, 4, 7] if name == "functions that raise" else [])
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_batch_of_a_chain_ends_as_the_twin_does(name: str) -> None:
+    chain, steps, names = CHAINS[name]
+    rng = np.random.default_rng(7)
+    batches = [random_rows(rng, number, 100 * number) for number in (1, 2, 3)]
+    twin, rows = Naive(steps, BOUND), concat_rows(batches)
+    twin.push(as_events(rows))
+    final = [*twin.barrier(), *twin.finish()]
+    packed = simulated(stages(*chain), 2, finishing=True).run(rows, 2, rng)
+    given = lane_rows(packed, Lane.RESULTS)
+    assert sorted(str([row[each] for each in names]) for row in given if row["change"] is None) == said(final, names)
+    assert quarantined(packed) == sorted(map(shown, twin.quarantined))
+    assert (len(twin.quarantined) > 10) == (name == "functions that raise")
 
 
 def test_on_spark_a_chain_gives_voids_and_recomputes_what_the_twin_does(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def counters_of(own: Mapping[str, Tally]) -> dict[str, Tally]:
 
 def check_counters(own: Mapping[str, Tally]) -> None:
     """Refuse counters of a strategy that have the names of others."""
-    taken = {*counters_of({}), *(column.split()[0] for column in packed_schema({}, framed=True).split(", ") if column)}
+    columns = packed_schema({}, framed=True).split(", ")
+    taken = {*counters_of({}), QUARANTINED_ITEMS, *(column.split()[0] for column in columns if column)}
     for name in own:
         if name.lower() in taken or not name.isidentifier():
             rule = "have names of their own, of letters, digits and underscores"
