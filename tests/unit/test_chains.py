@@ -171,3 +171,24 @@ def filtered(events: Events) -> lc.Result:
 def test_wrong_calls_are_named(ask: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ask(words(1, 12))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_any_unit_mean_the_same(unit: str) -> None:
+    times = pa.array([0, 60, 10], pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp(unit))
+    rows = pa.table({"at": times, "k": ["a", "a", "a"], "n": [1, 2, 3]})
+    run = run_chain(lambda events: events.scan(lc.running_sum("n")).optimistic("10 seconds"), rows, time="at", key="k")
+    assert [len(run.rows(name)) for name in ("results", "late", "quarantine")] == [2, 1, 0]
+
+
+def test_rows_that_lack_a_column_have_null_there_and_cuts_are_in_the_rows() -> None:
+    rows = [{"at": 1, "k": "a"}, {"at": 2, "k": "a", "n": 5}]
+
+    def question(events: Any) -> Any:
+        return events.scan(lc.running_sum("n").alias("total")).optimistic("1 hour")
+
+    run = run_chain(question, rows, time="at", key="k")
+    assert [row["total"] for row in run.rows("results")] == [None, 5]
+    for cuts in ([-1], [3]):
+        with pytest.raises(lc.InputError, match="cuts must be positions in the rows"):
+            run_chain(question, rows, time="at", key="k", cuts=cuts)

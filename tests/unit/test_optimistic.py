@@ -286,3 +286,38 @@ def test_the_invariants_of_a_machine_hold(step: KeyStep, bound: str, forget: str
 @pytest.mark.parametrize("barrier", [False, True])
 def test_the_invariants_of_a_machine_hold_for_groups_that_are_undone(barrier: bool) -> None:
     check_machine(Optimistic(Group(5, "undo"), "30 ms", barrier), runs=6)
+
+
+def test_a_row_is_voided_at_the_position_it_was_given_at_where_order_is_not_among_its_columns() -> None:
+    layout = Layout("ts", ("k",), None, ("_lc_order0",))
+    names = ("ts", "k", "n", "_lc_order0", TICK, EVENT_CHANGE)
+    kinds = (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int8())
+    columns = pa.schema(list(zip(names, kinds, strict=True)))
+    runner = Runner(Optimistic(Scan(RunningSum("n")), "1 hour", goes_on=True), layout)
+    batches = (
+        [(10, "a", 1, 1, 0, 1), (10, "a", 1, 2, 0, 1)],  # equal but for their order
+        [(10, "a", 1, 1, 1, -1)],  # takes the first back
+        [(5, "a", 7, 9, 2, 1)],  # comes before the second
+    )
+    standing: list[tuple[Any, ...]] = []
+    for batch in batches:
+        rows = pa.RecordBatch.from_pylist([dict(zip(columns.names, row, strict=True)) for row in batch], schema=columns)
+        for output in runner.push(EventBatch(rows, layout)).outputs:
+            for row in output.rows.to_pylist():
+                change, item = row.pop(EVENT_CHANGE), tuple(row.values())
+                if change < 0:
+                    standing.remove(item)  # an error where it stands elsewhere
+                else:
+                    standing.append(item)
+    assert sorted(item[:4] for item in standing) == [(5, "a", 7, 7), (10, "a", 1, 8)]
+
+
+def test_a_third_map_in_a_row_is_refused() -> None:
+    returns = pa.schema([("n", pa.int64())])
+
+    def same(row: Any) -> list[tuple[int]]:
+        return [(row.n,)]
+
+    twice = Mapped(Mapped(Scan(RunningSum("n")), same, returns), same, returns)
+    with pytest.raises(lc.InputError, match=r"map must follow a step, or one other map; got 'two before same'"):
+        Mapped(twice, same, returns)

@@ -25,6 +25,7 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
+from latecomer.errors import StateError, must
 from latecomer.events import (
     EVENT_CHANGE,
     FOREVER_US,
@@ -267,6 +268,9 @@ class Optimist(Machine):
         rows = in_total_order(final, self.layout) if final and self._settings.barrier else None
         if rows is not None:
             yield revisable(rows, None, Pane.ON_TIME, final=True)
+        if self._settings.derived and self._waiting.rows:
+            rule, advice = "find the row of every retraction in its own micro-batch", "please report it, with the query"
+            raise StateError(must("a later step", rule, f"{self._waiting.rows} that wait", advice))
         yield from self._waiting.unmatched(turn.passed_us, mark_us)
         self.store.notes.update({_FINAL: max(turn), _MARK: mark_us})
         self._expire(turn.passed_us)

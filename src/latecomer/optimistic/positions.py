@@ -13,7 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import EVENT_CHANGE_FIELD, SOURCE, TICK_FIELD, Int64s, Layout, int64_view, inverse, take_rows
+from latecomer.events import (
+    EVENT_CHANGE_FIELD,
+    SOURCE,
+    TICK_FIELD,
+    Int64s,
+    Layout,
+    equal_rows,
+    int64_view,
+    inverse,
+    take_rows,
+)
 from latecomer.optimistic.arrangement import Arrangement
 from latecomer.optimistic.changes import Outputs
 from latecomer.windows.grouping import group_rows
@@ -69,11 +79,18 @@ def first_of_position(arranged: Arrangement) -> Int64s:
 
 
 def number_among_equals(arranged: Arrangement) -> Int64s:
-    """For each row its number among equal rows of its key, time, source and tick."""
+    """For each row its number among those of its key that are equal in all else that a position has.
+
+    They follow each other in the total order, so neighbours are compared.
+    """
     order, rows, segment = arranged.order, arranged.rows, arranged.segment
     same = segment[1:] == segment[:-1]
     for values in (arranged.ts_us, *(int64_view(rows.column(name)) for name in (TICK_FIELD.name, HASH))):
         same &= values[order][1:] == values[order][:-1]
+    layout, near = arranged.batch.layout, np.flatnonzero(same)
+    others = rows.select([name for name in (layout.source, *layout.order) if name is not None and name != HASH])
+    if len(near) and others.num_columns:  # they need not be among the columns that are hashed
+        same[near] = equal_rows(take_rows(others, order[near]), take_rows(others, order[near + 1]))
     first = np.flatnonzero(np.append(True, ~same)[: len(order)])
     numbers = np.empty(len(order), dtype=np.int64)
     numbers[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))

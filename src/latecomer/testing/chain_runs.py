@@ -37,7 +37,7 @@ class Spread:
 
     def __post_init__(self) -> None:
         check_shards(self.shards)
-        if list(self.cuts) != sorted(set(self.cuts)):
+        if list(self.cuts) != sorted(set(self.cuts)) or min(self.cuts, default=0) < 0:
             raise InputError(must("cuts", "be positions in the rows that rise", list(self.cuts), "e.g. [10, 20]"))
         if not set(self.crashes) <= set(range(len(self.cuts) + 1)):
             rule = f"be numbers of micro-batches, of which there are {len(self.cuts) + 1}"
@@ -82,6 +82,9 @@ class ChainRun:
 def run_rows(question: Question, rows: DeclaredRows, spread: Spread) -> ChainRun:
     """Run a question on rows, to the end of the stream."""
     query, whole = rows.ask(question), rows.for_pack
+    if max(spread.cuts, default=0) > rows.rows.num_rows:
+        rule = f"be positions in the rows, of which there are {rows.rows.num_rows}"
+        raise InputError(must("cuts", rule, list(spread.cuts), "leave out those beyond them"))
     keys = tuple(range(_FIRST_KEY, _FIRST_KEY + spread.shards))
     key = () if query.together else query.declared.roles.key or (query.declared.roles.time,)
     simulated = SimulatedQuery(replace(query.pack, shard_keys=keys), query.holds(keys), key)

@@ -128,14 +128,23 @@ class DeclaredRows:
 def as_rows(given: AnyRows) -> pa.RecordBatch:
     """Rows as one batch of Arrow's."""
     if isinstance(given, pa.RecordBatch):
-        return given
+        given = pa.Table.from_batches([given])
     if not isinstance(given, pa.Table):
         if not isinstance(given, Sequence) or not all(isinstance(row, dict) for row in given) or not given:
             advice = "e.g. [{'at': 1, 'word': 'cat'}, ...], or pa.table(...)"
             raise InputError(must("rows", "be a table of Arrow's or a list of dicts", type(given).__name__, advice))
-        given = pa.Table.from_pylist(list(given))
+        names = dict.fromkeys(name for row in given for name in row)  # a row may lack some
+        given = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in given])
+    given = given.cast(pa.schema([each.with_type(_as_spark_has_it(each.type)) for each in given.schema]), safe=False)
     batches = given.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=given.schema)
+
+
+def _as_spark_has_it(kind: pa.DataType) -> pa.DataType:
+    """Times in microseconds, and values instead of numbers that stand for them."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return _as_spark_has_it(kind.value_type) if pa.types.is_dictionary(kind) else kind
 
 
 def times_of(rows: pa.RecordBatch, name: str) -> Int64s:

@@ -38,6 +38,9 @@ class Mapped(KeyStep):
             raise InputError(must("map", "be given a function of a row", self.function, "give a function"))
         check_goes_on(self.step, "map")
         check_returns(self.returns, f"map {self.name}")
+        if isinstance(self.step, Mapped) and isinstance(self.step.step, Mapped):
+            advice = "let one function do the work of two"
+            raise InputError(must("map", "follow a step, or one other map", f"two before {self.name}", advice))
 
     @property
     def name(self) -> str:

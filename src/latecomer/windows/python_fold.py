@@ -91,6 +91,8 @@ def _follow(fold: PythonFold, rows: UserRows, marks: list[int], begins: list[Any
             after, given = step(state, row)
             if careful or type(given) is not list:
                 given = outputs.taken(given)
+        except MemoryError:
+            raise
         except Exception as error:
             found.fail(error)
             continue
@@ -117,6 +119,8 @@ def _follow_copying(fold: PythonFold, rows: UserRows, marks: list[int], begins: 
         try:
             state, given = fold.step(state, row)
             given = fold.outputs.taken(given)
+        except MemoryError:
+            raise
         except Exception as error:
             found.fail(error)
             state = _state_again(fold, rows, safe, range(since, place))

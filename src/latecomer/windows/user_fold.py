@@ -103,7 +103,8 @@ class Fold(KeyStep):
 
     def describe(self) -> dict[str, Any]:
         kinds = {"state": str(self.state_type), "returns": str(self.returns)}
-        return {"step": "fold", "name": self.name, "version": str(self.version), **kinds}
+        begins = {"initial": repr(self.initial), "version": str(self.version)}
+        return {"step": "fold", "name": self.name, **begins, **kinds}
 
     def shown(self) -> str:
         return self.name

@@ -7,6 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import lru_cache, partial
+from keyword import iskeyword
 from operator import itemgetter
 from typing import Any
 
@@ -26,7 +27,7 @@ _SIMPLE = (int, float, str, bytes, bool, type(None))
 def row_type(names: tuple[str, ...]) -> Any:
     """The named tuple that user's functions see a row as."""
     for name in names:
-        if not re.fullmatch(r"[A-Za-z]\w*", name):
+        if not re.fullmatch(r"[A-Za-z]\w*", name) or iskeyword(name):
             advice = "rename it before (with_columns, select), or leave it out"
             raise InputError(must("columns of a fold", "be names of attributes (row.amount)", name, advice))
     return namedtuple("Row", names, rename=True)
