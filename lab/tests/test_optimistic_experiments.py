@@ -206,13 +206,15 @@ def test_made_documents_resemble_paragraphs() -> None:
 
 
 def test_growth_counts_more_workers_at_one_rate_and_seed() -> None:
-    def at(workers: int, ratio: float, where: str = "100/s", seed: int = 0) -> Measured:
-        trial = Trial(OPTIMISTIC, workers, where, 100.0, 0.5, 50.0, seed)
+    def at(workers: int, ratio: float, load: float = 0.5, where: str = "100/s", seed: int = 0) -> Measured:
+        trial = Trial(OPTIMISTIC, workers, where, 100.0, load, 50.0, seed)
         return Measured(trial, ratio, 0, [], {}, 0.0, 0.0, 0.0, 0)
 
-    shuffled = [at(1, 1.0), at(4, 1.07), at(3, 1.1), at(2, 1.05), at(9, 3.0, "load 0.6"), at(9, 3.0, seed=1)]
+    shuffled = [at(1, 1.0), at(5, 1.07), at(4, 1.1), at(3, 9.0, 0.8), at(2, 1.05, 0.7)]
+    shuffled += [at(9, 3.0, where="load 0.6"), at(9, 3.0, seed=1)]
     Random(1).shuffle(shuffled)
-    assert largest_growth(shuffled) == pytest.approx(0.05)
+    assert largest_growth(shuffled, 0.6) == pytest.approx(0.05)
+    assert largest_growth(shuffled, 1.0) == pytest.approx(7.95)
 
 
 def test_the_picture_tells_of_a_late_booking() -> None:
