@@ -48,16 +48,13 @@ class FixedWindows:
 
     def push(self, batch: Sequence[Event]) -> tuple[list[Result], list[Result]]:
         """Take a micro-batch, which closes its last tick: what is void, and what is new."""
-        opened = [event._replace(tick=self._open_tick(event.tick)) for event in batch]
         before = self._members()
-        for tick in sorted({event.tick for event in opened}):
-            self._take([event for event in opened if event.tick == tick])
+        for tick, events in ticks(batch, self._closed_tick):
+            self._take(events)
             self._closed_tick = tick
         stood, self.standing = self.standing, self._stands()
         self.recomputed += sum(repr(rows) != repr(self._members().get(place)) for place, rows in before.items())
-        differs = {place for place in {*stood, *self.standing} if _bits(stood, place) != _bits(self.standing, place)}
-        void, new = ([(place, table[place]) for place in differs if place in table] for table in (stood, self.standing))
-        return in_order(void), in_order(new)
+        return net(stood, self.standing)
 
     def barrier(self) -> list[Result]:
         """The windows that have become final since the last call."""
@@ -70,9 +67,6 @@ class FixedWindows:
         """Nothing more comes: what waits is unmatched, and all that stands is final."""
         self._punctuate(FOREVER)
         return self.barrier()
-
-    def _open_tick(self, tick: int) -> int:
-        return tick if self._closed_tick is None else max(tick, self._closed_tick + 1)
 
     def _take(self, events: Sequence[Event]) -> None:
         """Events of one tick: first what came, then retractions, then time moves on."""
@@ -139,14 +133,11 @@ class Sessions:
 
     def push(self, batch: Sequence[Event]) -> tuple[list[Result], list[Result]]:
         """Take a micro-batch, which closes its last tick: what is void, and what is new."""
-        tick_of = [tick if self._closed_tick is None else max(tick, self._closed_tick + 1) for tick in ticks(batch)]
-        for tick in sorted(set(tick_of)):
-            self._take([event for event, own in zip(batch, tick_of, strict=True) if own == tick])
+        for tick, events in ticks(batch, self._closed_tick):
+            self._take(events)
             self._closed_tick = tick
         stood, self.standing = self.standing, dict(self._result(each) for each in [*self._closed, *self._open])
-        differs = {place for place in {*stood, *self.standing} if _bits(stood, place) != _bits(self.standing, place)}
-        void, new = ([(place, table[place]) for place in differs if place in table] for table in (stood, self.standing))
-        return in_order(void), in_order(new)
+        return net(stood, self.standing)
 
     def barrier(self) -> list[Result]:
         """The sessions that have become final since the last call."""
@@ -193,9 +184,11 @@ class Sessions:
         return place, self._aggregate(sorted(session, key=in_time))
 
 
-def ticks(events: Iterable[Event]) -> list[int]:
-    """The ticks of events."""
-    return [event.tick for event in events]
+def ticks(batch: Iterable[Event], closed: int | None) -> list[tuple[int, list[Event]]]:
+    """The events of a micro-batch tick by tick; what came in a closed tick joins the first open one."""
+    opened = [event if closed is None else event._replace(tick=max(event.tick, closed + 1)) for event in batch]
+    found = sorted({event.tick for event in opened})
+    return [(tick, [event for event in opened if event.tick == tick]) for tick in found]
 
 
 def in_time(event: Event) -> tuple[Any, ...]:
@@ -206,6 +199,13 @@ def in_time(event: Event) -> tuple[Any, ...]:
 def in_order(results: Iterable[Result]) -> list[Result]:
     """Results as windows end; then by key."""
     return sorted(results, key=lambda result: (result[0][1], result[0][0], repr(result[0][2])))
+
+
+def net(stood: dict[Place, Any], stands: dict[Place, Any]) -> tuple[list[Result], list[Result]]:
+    """What stood and is void, and what stands instead or anew."""
+    differs = {place for place in {*stood, *stands} if _bits(stood, place) != _bits(stands, place)}
+    void, new = ([(place, table[place]) for place in differs if place in table] for table in (stood, stands))
+    return in_order(void), in_order(new)
 
 
 def _bits(table: dict[Place, Any], place: Place) -> Bits | None:

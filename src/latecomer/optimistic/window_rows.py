@@ -108,14 +108,13 @@ class WindowRows:
 
     def _together(self, past: Past | None, found: Voided, spans: Spans) -> tuple[Counting, Bools]:
         """Stored rows and new ones, with the windows in which they count until they are void; and which are new."""
-        new = np.ones(found.rows.num_rows, dtype=np.bool_)
         if past is None:
-            return Counting(found.rows, spans), new
+            return Counting(found.rows, spans), np.ones(found.rows.num_rows, dtype=np.bool_)
         rows = past.rows.select(found.rows.schema.names)
         slices = (int64_view(rows.column(self._layout.time)) - self._window.offset_us) // self._window.slice_us
         first = np.append(int64_view(past.rows.column(_FIRST)), spans.first)
         last = np.append(last_window(slices, self._window), spans.last)
-        return Counting(concat_rows([rows, found.rows]), Spans(first, last)), np.append(np.zeros(len(slices)), new) > 0
+        return Counting(concat_rows([rows, found.rows]), Spans(first, last)), np.arange(len(first)) >= len(slices)
 
     def _lost_from(self, spans: Spans, found: Voided, before: Before) -> Int64s:
         """For each row the first window in which it does not count: those after its own, or that were open then."""
@@ -133,6 +132,8 @@ class WindowRows:
         if not in_parts:
             both = (np.append(*each) for each in zip(anew.spans, came.spans, strict=True))
             anew = Counting(concat_rows([anew.rows, came.rows]), Spans(*both))
+        if anew.rows.num_rows == 0:
+            return Changed(came, anew, anew)
         counting = Counting(table, counted).take(self._near(table, counted, anew))
         return Changed(came, anew, counting.take(total_order(EventBatch(counting.rows, self._layout))))
 
