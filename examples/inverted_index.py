@@ -20,7 +20,7 @@ import latecomer as lc
 if len(sys.argv) > 1:
     rows = ds.dataset(sys.argv[1]).to_table().sort_by("arrival_seq").to_pylist()
     texts = [(row["event_time"], f"{row['title']} {row['para_no']:03}", row["text"]) for row in rows]
-    bound, in_a_batch, shown = "1000 days", 250, ["anarchist", "autism", "altruism"]
+    bound, in_a_batch, shown = "1000 days", 1000, ["anarchist", "autism", "altruism"]
 else:  # when it was written, and what it says, in the order in which they come
     fables = ["3 The fox could not reach the grapes.", "1 A crow sat in a tree with a piece of cheese."]
     fables += ["5 The hare mocked the tortoise.", "2 A fox praised the crow.", "4 The fox called the grapes sour."]
@@ -48,23 +48,23 @@ def post(length, row):  # type: ignore[no-untyped-def]
 
 def update(entries, row):  # type: ignore[no-untyped-def]
     """By text: the places of all its words, when the last has come."""
-    entries.append({"word": row.word, "place": row.place})
+    entries.append(f"{row.word} {row.place}")
     return ([], [(entries,)]) if row.last else (entries, [])
 
 
-entries = pa.list_(pa.struct([("word", pa.string()), ("place", pa.int64())]))
+entries = pa.list_(pa.string())
 placed = pa.schema([("name", pa.string()), ("last", pa.bool_()), ("place", pa.int64())])
 events = lc.disordered(words, time="at", key="word", order=["name", "n"])
 places = events.scan(lc.Fold(post, 0, state=pa.int64(), returns=placed))
 updates = places.by("name").scan(lc.Fold(update, [], state=entries, returns=pa.schema([("entries", entries)])))
-index = {}  # what a search engine would hold
+index = {}  # what a search engine would hold: which text has which place in the list of a word
 
 
 def apply(changes, batch):  # type: ignore[no-untyped-def]
     """Change the index: first what is void, then what is new."""
     new, void = ([row for row in changes.collect() if row.change == change] for change in (1, -1))
-    _ = [index.pop((word, place)) for row in void for word, place in row.entries]
-    index.update({(word, place): row.name for row in new for word, place in row.entries})
+    _ = [index.pop(entry) for row in void for entry in row.entries]
+    index.update({entry: row.name for row in new for entry in row.entries})
     print(f"{batch}: {len(new)} updates; {len(void)} taken back: {', '.join(sorted(row.name for row in void))}"[:99])
 
 
@@ -74,7 +74,7 @@ lists: dict[str, list[str]] = {}  # the same from texts that come in order
 for _, name, text in sorted(texts):
     for word in dict.fromkeys(re.findall("[a-z]+", text.lower())):
         lists.setdefault(word, []).append(name)
-assert index == {(word, place): name for word, names in lists.items() for place, name in enumerate(names)}
+assert index == {f"{word} {place}": name for word, names in lists.items() for place, name in enumerate(names)}
 print(f"{len(index)} entries of {len(lists)} words in {len(texts)} texts: the index of the texts in order")
 for word in shown:
-    print(f"  {word}: {', '.join(index[word, place] for place in range(len(lists[word])))}"[:99])
+    print(f"  {word}: {', '.join(index[f'{word} {place}'] for place in range(len(lists[word])))}"[:99])
