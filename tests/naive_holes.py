@@ -43,7 +43,6 @@ class Given(NamedTuple):
     replayed: bool
 
 
-Application = Callable[[Sequence[Event]], list[Result]]
 Rows = list[tuple[int, Any]]
 AggregateFunction = tuple[int, int, Callable[[Rows], Any]]
 Trigger = str | Callable[[Event], int | None]
@@ -52,6 +51,11 @@ Trigger = str | Callable[[Event], int | None]
 def in_order(events: Iterable[Event]) -> list[Event]:
     """Events by (ts, id)."""
     return sorted(events, key=lambda event: (event.ts_us, event.id))
+
+
+def starts_in(low_us: int, high_us: int, advance_us: int) -> list[int]:
+    """The starts of windows in (low, high]."""
+    return list(range((low_us // advance_us + 1) * advance_us, high_us + 1, advance_us))
 
 
 def windowed(rows: Rows, aggregate: AggregateFunction) -> Rows:
@@ -65,20 +69,88 @@ def windowed(rows: Rows, aggregate: AggregateFunction) -> Rows:
     return [(start_us, value) for start_us, value in found if value is not None]
 
 
-def chain_app(*aggregates: AggregateFunction) -> Application:
-    """Aggregates (size, advance, function of the (ts, value) of a window), each fed with the results of the last."""
+@dataclass(frozen=True)
+class Application:
+    """Aggregates (size, advance, function of the (ts, value) of a window), each fed with the results of the last.
 
-    def app(events: Sequence[Event]) -> list[Result]:
+    takes: which events are looked at.
+    """
+
+    aggregates: tuple[AggregateFunction, ...]
+    takes: Callable[[Event], bool] = lambda event: True
+
+    @property
+    def sizes_us(self) -> list[int]:
+        """The sizes of the windows."""
+        return [size_us for size_us, _, _ in self.aggregates]
+
+    @property
+    def advances_us(self) -> list[int]:
+        """How far apart windows begin."""
+        return [advance_us for _, advance_us, _ in self.aggregates]
+
+    def __call__(self, events: Sequence[Event]) -> list[Result]:
         results = []
         for key in sorted({event.key for event in events}):
-            mine = [event for event in events if event.key == key]
-            rows: Rows = [(event.ts_us, event.id if event.value is None else event.value) for event in mine]
-            for aggregate in aggregates:
+            rows = self.rows([event for event in events if event.key == key])
+            for aggregate in self.aggregates:
                 rows = windowed(rows, aggregate)
             results += [Result(key, start_us, (value,)) for start_us, value in rows]
         return results
 
-    return app
+    def rows(self, events: Sequence[Event]) -> Rows:
+        """What the first windows see of events."""
+        taken = [event for event in events if self.takes(event)]
+        return [(event.ts_us, event.id if event.value is None else event.value) for event in taken]
+
+
+def chain_app(*aggregates: AggregateFunction) -> Application:
+    """Aggregates one after the other."""
+    return Application(aggregates)
+
+
+class Live:
+    """The application at work: windows of the first aggregate are open until the input has passed them.
+
+    An event counts in those of its windows that are open when it comes.
+    """
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+        self._open: dict[tuple[int, int], list[Event]] = {}
+        self._closed: dict[int, Rows] = {}
+        self._read_us = NEVER_US
+
+    def take(self, event: Event) -> list[int]:
+        """Take an event in; the starts of its first windows that are closed."""
+        size_us, advance_us, _ = self._app.aggregates[0]
+        missed = []
+        for start_us in windows_of(event.ts_us, size_us, advance_us):
+            if start_us + size_us - 1 <= self._read_us:
+                missed.append(start_us)
+            elif self._app.takes(event):
+                self._open.setdefault((event.key, start_us), []).append(event)
+        return missed
+
+    def results(self, read_us: int) -> list[Result]:
+        """The input has come so far: all results that need no more of it, but for some that were given before."""
+        self._read_us = read_us
+        size_us, _, function = self._app.aggregates[0]
+        for key, start_us in sorted(place for place in self._open if place[1] + size_us - 1 <= read_us):
+            value = function(self._app.rows(in_order(self._open.pop((key, start_us)))))
+            if value is not None:
+                self._closed.setdefault(key, []).append((start_us, value))
+        found = []
+        for key in sorted(self._closed):
+            rows = sorted(self._closed[key], key=lambda row: row[0])
+            for aggregate in self._app.aggregates[1:]:
+                rows = windowed(rows, aggregate)
+            found += [Result(key, start_us, (value,)) for start_us, value in rows]
+        return found
+
+    def forget(self, passed_us: int) -> None:
+        """Results that start up to a time will not be asked for any more: others need none of these rows."""
+        self._closed = {key: [row for row in rows if row[0] > passed_us] for key, rows in self._closed.items()}
 
 
 @dataclass
@@ -109,6 +181,11 @@ class Hole:
 class Holes(ABC):
     """Where events may be missing. By default both ends of a hole belong to it, and the same event may come twice."""
 
+    @property
+    def pace_us(self) -> int:
+        """How often a key has an event; 0 if that is not known."""
+        return 0
+
     @abstractmethod
     def missing(self, before: Event, after: Event) -> int:
         """How many events are missing between two that follow each other; -1: nobody knows."""
@@ -136,6 +213,11 @@ class Period(Holes):
 
     every_us: int
     tolerance_us: int = 0
+
+    @property
+    def pace_us(self) -> int:
+        """The period."""
+        return self.every_us
 
     def missing(self, before: Event, after: Event) -> int:
         """The least number of whole periods that the gap may be, less one."""

@@ -2,8 +2,9 @@
 
 1. The mark is the largest time of the ticks before; an event before the mark is late. The live application has given
    the results that start at or before `passed`: those that need no event at or after the mark.
-2. An accepted late event changes no result outside (ts - span, ts], and those need no event outside
-   (ts - span, ts + span), where the span is the sum of the window sizes.
+2. An accepted late event counts at once in those of its first windows that are open. It changes no other result than
+   those that start in (ts - span, until], `until` being the last of its first windows that are closed; and they need no
+   event outside (ts - span, ts + span), where the span is the sum of the window sizes.
 3. Of the on-time events only those are held that lie within a span of a hole, or of the key's latest one.
 """
 
@@ -16,15 +17,37 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from latecomer.events import FOREVER_US, NEVER_US
-from tests.naive_holes import UNKNOWN, Application, Event, Given, Hole, Holes, Result, Trigger, in_order
+from tests.naive_holes import (
+    UNKNOWN,
+    Application,
+    Event,
+    Given,
+    Hole,
+    Holes,
+    Live,
+    Result,
+    Trigger,
+    in_order,
+    starts_in,
+)
 
 
 @dataclass
 class Pending:
-    """A late event that is to be replayed, and whether it has been once."""
+    """A late event that the live application missed: in results that start in (done, until].
+
+    since_us: the mark at which it had come and the live application had given all of them. fired: replayed once.
+    """
 
     event: Event
+    done_us: int
+    until_us: int
+    since_us: int
     fired: bool = False
+
+    def touches(self, start_us: int) -> bool:
+        """Whether a result is still to be repaired."""
+        return self.done_us < start_us <= self.until_us
 
 
 @dataclass
@@ -48,8 +71,6 @@ class NaiveTimeTravel:
     def __init__(
         self,
         app: Application,
-        sizes_us: Sequence[int],
-        advances_us: Sequence[int],
         bound_us: int,
         holes: Holes,
         trigger: Trigger,
@@ -58,14 +79,15 @@ class NaiveTimeTravel:
         retract: bool = True,
         shifted: bool = True,
     ) -> None:
-        assert bound_us >= sum(sizes_us)
-        self.app, self.span_us, self.steps, self.bound_us = app, sum(sizes_us), len(sizes_us), bound_us
+        self.app, self.span_us, self.steps, self.bound_us = app, sum(app.sizes_us), len(app.sizes_us), bound_us
+        assert bound_us >= self.span_us
         self.holes, self.trigger, self.retract = holes, trigger, retract
+        self.pace_us = holes.pace_us or app.advances_us[-1]
         self.late: list[tuple[int, str]] = []
         self.duplicates = 0
         self.mark_us = NEVER_US
-        self.replica = Replica(app, lcm(*advances_us, periodicity_us), self.span_us) if shifted else None
-        self._live: list[Event] = []
+        self.replica = Replica(app, lcm(*app.advances_us, periodicity_us), self.span_us) if shifted else None
+        self._live = Live(app)
         self._passed_us = NEVER_US
         self._keys: dict[int, Held] = {}
         self._pending: list[Pending] = []
@@ -88,7 +110,7 @@ class NaiveTimeTravel:
             self._take_on_time(event)
         self.mark_us = max([self.mark_us, *(event.ts_us for event in on_time)])
         if self.mark_us > NEVER_US:
-            given += self._give_live(self.mark_us - 1 - self.span_us + self.steps)
+            given += self._give_live(self.mark_us - 1)
         given += self._replay_together([late for late in self._pending if self._is_due(late, on_time)])
         self._remove()
         return given
@@ -107,7 +129,12 @@ class NaiveTimeTravel:
             self.late.append((event.id, "no_hole"))
             return []
         held.late.append(event)
-        self._pending.append(Pending(event))
+        missed = self._live.take(event)
+        if not missed:
+            return []
+        touched = starts_in(event.ts_us - self.span_us, max(missed), self.app.advances_us[-1])
+        since_us = max(self.mark_us, touched[-1] + self.span_us - self.steps + 1)
+        self._pending.append(Pending(event, event.ts_us - self.span_us, touched[-1], since_us))
         return self._replay_together(self._pending[-1:]) if self.trigger == "eager" else []
 
     def _finds_place(self, event: Event, held: Held) -> bool:
@@ -122,7 +149,7 @@ class NaiveTimeTravel:
         return False
 
     def _take_on_time(self, event: Event) -> None:
-        self._live.append(event)
+        self._live.take(event)
         held = self._keys.setdefault(event.key, Held())
         before = held.recent[-1] if held.recent else None
         missing = UNKNOWN if before is None else self.holes.missing(before, event)
@@ -136,55 +163,83 @@ class NaiveTimeTravel:
             held.context.append(event)
         held.recent = [other for other in held.recent if other.ts_us > event.ts_us - self.span_us] + [event]
 
-    def _give_live(self, passed_us: int) -> list[Given]:
-        """The results of the on-time events that start up to `passed`; those to come need no event before it."""
+    def _give_live(self, read_us: int) -> list[Given]:
+        """The results of the live application when its input has come so far; those to come need nothing before it."""
+        passed_us = read_us if read_us == FOREVER_US else read_us - self.span_us + self.steps
         given = []
-        for key, start_us, values in self.app(in_order(self._live)):
+        for key, start_us, values in self._live.results(read_us):
             if self._passed_us < start_us <= passed_us:
                 self._last.setdefault(key, {})[start_us] = values
                 given.append(Given(key, start_us, values, 1, self._is_final(key, start_us, live=True), False))
         self._passed_us = max(self._passed_us, passed_us)
-        self._live = [event for event in self._live if event.ts_us > self._passed_us]
+        self._live.forget(self._passed_us)
         return given
 
     def _is_due(self, late: Pending, on_time: Sequence[Event]) -> bool:
         """Whether a late event is to be replayed at the end of a tick with these on-time events."""
         if self.mark_us > late.event.ts_us + self.bound_us:
             return True
-        complete = late.event.ts_us <= self._passed_us
+        complete = late.until_us <= self._passed_us
         if self.trigger == "lazy":
-            return complete and any(event.key == late.event.key for event in on_time)
+            spoke = any(event.key == late.event.key for event in on_time)
+            return complete and ((spoke and not self._waits_for_others(late)) or self._is_silent(late))
+        if self.trigger == "eager":
+            return bool(starts_in(late.done_us, min(late.until_us, self._passed_us), self.app.advances_us[-1]))
         if callable(self.trigger) and not late.fired:
             at_us = self.trigger(late.event)
             return at_us is not None and self.mark_us >= at_us
         return complete
 
+    def _waits_for_others(self, late: Pending) -> bool:
+        """Whether a context of the key that overlaps with this one is not complete."""
+        near = [
+            other
+            for other in self._pending
+            if other.event.key == late.event.key and abs(other.event.ts_us - late.event.ts_us) < 2 * self.span_us
+        ]
+        return any(other.until_us > self._passed_us for other in near)
+
+    def _is_silent(self, late: Pending) -> bool:
+        """Whether nothing of the key will come on time: a period has passed since it might, and two since it did."""
+        recent = self._keys[late.event.key].recent
+        latest_us = recent[-1].ts_us if recent else NEVER_US
+        return self.mark_us >= max(late.since_us + self.pace_us, latest_us + 2 * self.pace_us)
+
     def _replay_together(self, due: list[Pending]) -> list[Given]:
         """Replay late events by key and time; those whose contexts overlap are one context."""
-        contexts: list[list[Event]] = []
+        contexts: list[list[Pending]] = []
+        if self.trigger == "eager" and not self.retract:
+            self._repeat_all(due)
         for late in sorted(due, key=lambda late: (late.event.key, late.event.ts_us, late.event.id)):
             late.fired = True
-            last = contexts[-1][-1] if contexts else None
+            last = contexts[-1][-1].event if contexts else None
             if last and last.key == late.event.key and late.event.ts_us - last.ts_us < 2 * self.span_us:
-                contexts[-1].append(late.event)
+                contexts[-1].append(late)
             else:
-                contexts.append([late.event])
-        done = [late for late in due if late.event.ts_us <= self._passed_us]
-        self._pending = [late for late in self._pending if late not in done]
-        return [given for context in contexts for given in self._replay(context)]
+                contexts.append([late])
+        given = [given for context in contexts for given in self._replay(context)]
+        for late in due:
+            late.done_us = min(late.until_us, max(late.done_us, self._passed_us))
+        self._pending = [late for late in self._pending if late.done_us < late.until_us]
+        return given
 
-    def _replay(self, late: list[Event]) -> list[Given]:
+    def _repeat_all(self, due: list[Pending]) -> None:
+        """As in the paper, an eager replay that comes when the context is complete gives everything again."""
+        for late in due:
+            if late.until_us <= self._passed_us:
+                late.done_us = late.event.ts_us - self.span_us
+
+    def _replay(self, late: list[Pending]) -> list[Given]:
         """Run the application on the context of these late events, and give what they affect."""
-        key, span_us = late[0].key, self.span_us
+        key, span_us, events = late[0].event.key, self.span_us, [each.event for each in late]
         held = self._keys[key].events()
-        context = in_order(t for t in held if any(m.ts_us - span_us < t.ts_us < m.ts_us + span_us for m in late))
+        context = in_order(t for t in held if any(m.ts_us - span_us < t.ts_us < m.ts_us + span_us for m in events))
         results = self.app(context) if self.replica is None else self.replica.run(context)
         found = {result.start_us: result.values for result in results}
         last = self._last.setdefault(key, {})
         given = []
         for start_us in sorted({*found, *last}):
-            affected = any(m.ts_us - span_us < start_us <= m.ts_us for m in late)
-            if affected and start_us <= self._passed_us:
+            if start_us <= self._passed_us and any(each.touches(start_us) for each in late):
                 given += self._changes(key, start_us, last.get(start_us), found.get(start_us))
         return given
 
@@ -204,14 +259,14 @@ class NaiveTimeTravel:
         return given
 
     def _is_final(self, key: int, start_us: int, *, live: bool) -> bool:
-        """Whether no late event can change a result any more; the live application lacks those that came already."""
+        """Whether no late event can change a result any more; the live application may lack some that came already."""
         held, end_us = self._keys.setdefault(key, Held()), start_us + self.span_us
-        holes = [hole for hole in held.holes if live or not hole.full]
-        open_hole = any(self.holes.touches(hole, start_us, end_us) for hole in holes)
+        if live and any(late.event.key == key and late.touches(start_us) for late in self._pending):
+            return False
+        open_hole = any(not hole.full and self.holes.touches(hole, start_us, end_us) for hole in held.holes)
         if held.recent and held.recent[-1].ts_us >= end_us and not open_hole:
             return True
-        lacks = live and any(start_us <= event.ts_us < end_us for event in held.late)
-        return end_us - 1 < self.mark_us - self.bound_us and not lacks
+        return end_us - 1 < self.mark_us - self.bound_us
 
     def _remove(self) -> None:
         """Forget what no late event can need any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from latecomer.chunks import ChunkStore
 from latecomer.events import FOREVER_US, NEVER_US, Layout
 from latecomer.windows import Clocks, Count, Sum, Window, WindowAggregation
-from latecomer.windows.operators import Stretch
+from latecomer.windows.operators import Behind, Stretch
 from tests.naive_windows import Event, grid_answers
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("key", pa.string()), ("value", pa.int64())])
@@ -57,6 +58,26 @@ def windows_given(
     return found
 
 
+def windows_together(
+    operator: WindowAggregation, taken: list[list[Row]], reads: list[int], at_once: int
+) -> Counter[tuple[object, ...]]:
+    """The same where rows that come behind are said to be, and so many pushes are one."""
+    store, found = ChunkStore(), Counter[tuple[object, ...]]()
+    for start in range(1, len(taken), at_once):
+        store = ChunkStore.restore(store.snapshot())
+        pushes = range(start, min(start + at_once, len(taken)))
+        rows = [(row, reads[push - 1]) for push in pushes for row in taken[push]]
+        in_order = sorted(row for row, read_us in rows if row[0] > read_us)
+        late = [(row, read_us) for row, read_us in rows if row[0] <= read_us]
+        behind = Behind(batch_of([row for row, _ in late]), np.array([read_us for _, read_us in late], dtype=np.int64))
+        running = operator.build(store, Layout("ts", ("key",)))
+        given = running.push_with_behind(batch_of(in_order), behind, Clocks.both(reads[pushes[-1]]))
+        for row in [] if given.rows is None else given.rows.to_pylist():
+            found[row["window_start"], row["key"], row["count"], row["sum_value"]] += 1
+    assert store.rows == 0
+    return found
+
+
 def batch_of(rows: list[Row]) -> pa.RecordBatch:
     columns = [pa.array([row[place] for row in rows], SCHEMA.field(place).type) for place in range(3)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -71,6 +92,7 @@ def test_rows_count_in_their_open_windows_and_windows_come_once(
     operator = WindowAggregation(Window(f"{size} us", f"{advance} us", f"{offset} us"), (Count(), Sum("value")))
     taken, reads = taken_rows(operator, pushes)
     found = windows_given(operator, [[], *taken, []], [*reads, FOREVER_US], at_once)
+    assert windows_together(operator, [[], *taken, []], [*reads, FOREVER_US], at_once) == found
     events = [Event(number, *row) for number, rows in enumerate(taken) for row in rows]
 
     def read_before(_: int, push: int | None) -> int:

@@ -164,15 +164,10 @@ class Case(NamedTuple):
 
     def twin(self, holes: naive.Holes, trigger: naive.Trigger) -> NaiveTimeTravel:
         """Its slow twin."""
-        chain = naive.chain_app(*((level.size_us, level.advance_us, level.twin) for level in self.levels))
-
-        def app(events: Sequence[Event]) -> list[naive.Result]:
-            return chain([event for event in events if not self.thin_first or event.id % 3])
-
+        levels = tuple((level.size_us, level.advance_us, level.twin) for level in self.levels)
+        app = naive.Application(levels, lambda event: not self.thin_first or bool(event.id % 3))
         return NaiveTimeTravel(
             app,
-            [level.size_us for level in self.levels],
-            [level.advance_us for level in self.levels],
             self.bound_us,
             holes,
             trigger,

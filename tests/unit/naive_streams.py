@@ -62,11 +62,7 @@ class Setting(NamedTuple):
 
     def build(self, holes: Holes, trigger: Trigger, *, retract: bool = True, shifted: bool = True) -> NaiveTimeTravel:
         """The twin."""
-        sizes_us = [size_us for size_us, _, _ in self.aggregates]
-        advances_us = [advance_us for _, advance_us, _ in self.aggregates]
-        return NaiveTimeTravel(
-            self.app, sizes_us, advances_us, self.bound_us, holes, trigger, retract=retract, shifted=shifted
-        )
+        return NaiveTimeTravel(self.app, self.bound_us, holes, trigger, retract=retract, shifted=shifted)
 
 
 def run(travel: NaiveTimeTravel, events: Sequence[Event]) -> list[Given]:

@@ -19,6 +19,7 @@ from tests.naive_holes import (
     Trigger,
     in_order,
 )
+from tests.naive_timetravel import consolidated
 from tests.unit.naive_streams import (
     KINDS,
     TRIGGERS,
@@ -27,6 +28,7 @@ from tests.unit.naive_streams import (
     as_dict,
     check,
     dense_events,
+    digest,
     grids,
     numbered,
     run,
@@ -75,6 +77,37 @@ def test_late_is_just_what_is_beyond_the_bound_where_holes_are_anywhere(
     run(travel, events)
     late = [event for event in events if event.ts_us < mark_before(events, event) - setting.bound_us]
     assert sorted(travel.late) == sorted((event.id, "too_late") for event in late)
+
+
+@given(setting=settings_of(), holes=KINDS, events=any_events(), seed=st.integers(0, 10**6))
+@settings(max_examples=100, deadline=None)
+def test_eager_no_answer_is_ever_worse_than_what_had_come(
+    setting: Setting, holes: Holes, events: list[Event], seed: int
+) -> None:
+    for each in (events, dense_events(seed, setting.bound_us)):
+        travel, given = setting.build(holes, "eager"), []
+        for tick in sorted({event.tick for event in each}):
+            given += travel.tick([event for event in each if event.tick == tick], tick)
+            refused = {number for number, _ in travel.late}
+            came = [event for event in each if event.tick <= tick and event.id not in refused]
+            closed_us = travel.mark_us - 1 - setting.span_us + len(setting.aggregates)
+            right = as_dict(setting.app(in_order(came)))
+            assert consolidated(given) == {place: right[place] for place in right if place[1] <= closed_us}
+
+
+@given(size_us=st.integers(1, 9), data=st.data(), trigger=TRIGGERS, events=any_events())
+@settings(max_examples=100, deadline=None)
+def test_with_one_window_the_first_answer_has_all_that_had_come_whatever_the_trigger(
+    size_us: int, data: st.DataObject, trigger: Trigger, events: list[Event]
+) -> None:
+    setting = Setting(((size_us, data.draw(st.integers(1, size_us)), digest),), size_us + 20)
+    travel = setting.build(Anywhere(), trigger)
+    for tick in sorted({event.tick for event in events}):
+        given = travel.tick([event for event in events if event.tick == tick], tick)
+        refused = {number for number, _ in travel.late}
+        came = in_order(event for event in events if event.tick <= tick and event.id not in refused)
+        right = as_dict(setting.app(came))
+        assert all(right[row.key, row.start_us] == row.values for row in given if not row.replayed)
 
 
 @given(setting=settings_of(), holes=KINDS, events=any_events(), seed=st.integers(0, 10**6))

@@ -28,33 +28,75 @@ def changes_of(given: Sequence[Given]) -> list[tuple[int, Any, int]]:
 
 
 TUMBLING = Setting(((4, 4, ids),), 10)
-SLIDING = Setting(((4, 2, ids),), 20)
+TWO = Setting(((2, 2, ids), (4, 2, ids)), 30)  # windows of two windows each
 
 
-def test_an_eager_replay_comes_at_once_and_again_when_the_context_is_complete() -> None:
-    travel = SLIDING.build(Anywhere(), "eager")
-    assert changes_of(travel.tick(stream((0, 0), (0, 6)), 0)) == [(-2, (0,), 1), (0, (0,), 1)]
-    at_once = travel.tick([Event(3, 0, 1, 2)], 1)
-    assert changes_of(at_once) == [(0, (0,), -1), (0, (0, 2), 1), (2, (2,), 1)]
-    assert changes_of(travel.tick([Event(5, 0, 2, 3)], 2)) == [(2, (2,), -1), (2, (2, 3), 1)]
-    live_then_again = travel.tick([Event(9, 0, 3, 4)], 3)
-    assert changes_of(live_then_again) == [(4, (1,), 1), (4, (1,), -1), (4, (3, 1), 1)]
+def test_a_late_event_belongs_to_the_first_answer_of_windows_that_are_open() -> None:
+    for trigger in ("eager", "lazy"):
+        travel = Setting(((4, 2, ids),), 20).build(Anywhere(), trigger)
+        assert changes_of(travel.tick(stream((0, 0), (0, 6)), 0)) == [(-2, (0,), 1), (0, (0,), 1)]
+        travel.tick([Event(5, 0, 1, 2)], 1)
+        live = [row for row in travel.tick([Event(9, 0, 2, 3)], 2) if not row.replayed]
+        assert changes_of(live) == [(4, (2, 1), 1)]
+
+
+def test_an_eager_replay_comes_at_once_and_again_when_live_gives_more_that_lacks_the_event() -> None:
+    travel = TWO.build(Anywhere(), "eager")
+    assert changes_of(travel.tick(stream((0, 0), (0, 2), (0, 9)), 0)) == [
+        (-2, ((0,),), 1),
+        (0, ((0,), (1,)), 1),
+        (2, ((1,),), 1),
+    ]
+    assert changes_of(travel.tick([Event(7, 0, 1, 3)], 1)) == [(4, ((3,),), 1)]
+    live_then_again = travel.tick([Event(11, 0, 2, 4)], 2)
+    assert changes_of(live_then_again) == [(6, ((2,),), 1), (6, ((2,),), -1), (6, ((3,), (2,)), 1)]
     assert [row.replayed for row in live_then_again] == [False, True, True]
-    assert travel.duplicates == 2
+    assert travel.duplicates == 1  # the result at 2, which is found as it was
 
 
 def test_a_lazy_replay_waits_for_the_key_and_the_context() -> None:
-    travel = TUMBLING.build(Anywhere(), "lazy")
-    travel.tick(stream((0, 0), (0, 5)), 0)
-    assert travel.tick([Event(1, 0, 1, 2), Event(4, 0, 1, 3)], 1) == []
-    assert travel.tick([Event(6, 1, 2, 4)], 2) == []
-    assert changes_of(travel.tick([Event(6, 0, 3, 5)], 3)) == [(0, (0,), -1), (0, (0, 2), 1)]
-    assert changes_of(travel.tick([Event(8, 0, 4, 6)], 4)) == [
-        (4, (1, 5), 1),
-        (4, (4,), 1),
-        (4, (1, 5), -1),
-        (4, (3, 1, 5), 1),
+    travel = TWO.build(Anywhere(), "lazy")
+    travel.tick(stream((0, 0), (0, 2), (0, 9)), 0)
+    assert travel.tick([Event(7, 0, 1, 3)], 1) == []
+    assert travel.tick([Event(9, 0, 2, 4)], 2) == []
+    assert [row.replayed for row in travel.tick([Event(11, 1, 3, 5)], 3)] == [False]
+    assert changes_of([row for row in travel.tick([Event(11, 0, 4, 6)], 4) if row.replayed]) == [
+        (4, ((3,),), 1),
+        (6, ((2, 4),), -1),
+        (6, ((3,), (2, 4)), 1),
     ]
+
+
+def test_a_lazy_replay_waits_until_all_contexts_that_overlap_are_complete_and_happens_once() -> None:
+    """The events at 1 and 3 are complete when they come, that at 7 is so when the mark is 11."""
+    travel = TWO.build(Anywhere(), "lazy")
+    events = [(0, 0), (0, 2), (0, 9), (1, 7), (2, 9), (3, 1), (4, 10), (5, 3), (6, 10)]
+    assert not any(row.replayed for row in run_ticks(travel, stream(*events)))
+    together = [row for row in travel.tick([Event(11, 0, 7, 20)], 7) if row.replayed]
+    assert [start_us for start_us, _, change in changes_of(together) if change > 0] == [-2, 0, 2, 4, 6]
+    assert travel.replica is not None
+    assert len(travel.replica.shifts) == 1
+
+
+def run_ticks(travel: NaiveTimeTravel, events: Sequence[Event]) -> list[Given]:
+    """All ticks of events, but not the end."""
+    ticks = sorted({event.tick for event in events})
+    return [row for tick in ticks for row in travel.tick([event for event in events if event.tick == tick], tick)]
+
+
+def test_a_key_that_is_always_behind_is_replayed_within_a_period_of_completion() -> None:
+    """Every event of the key comes 20 behind the mark, so that all it touches has been given."""
+    setting = Setting(((4, 4, ids),), 1_000)
+    for holes, pace_us in ((Period(5), 5), (Anywhere(), 4)):
+        travel = setting.build(holes, "lazy")
+        given_at: dict[int, int] = {}
+        for tick in range(100):
+            events = [Event(tick, 1, tick, tick)] + ([Event(tick - 20, 0, tick, 1_000 + tick)] if tick % 5 == 0 else [])
+            for row in travel.tick([event for event in events if event.ts_us >= 0], tick):
+                if row.key == 0:
+                    given_at.setdefault(row.start_us, tick)
+        first_at = {(ts_us // 4) * 4: ts_us + 20 for ts_us in range(75, -1, -5)}
+        assert given_at == {start_us: at_us + pace_us - 1 for start_us, at_us in first_at.items()}
 
 
 def test_what_no_trigger_fires_is_replayed_by_force_beyond_the_bound() -> None:
@@ -67,11 +109,15 @@ def test_what_no_trigger_fires_is_replayed_by_force_beyond_the_bound() -> None:
 
 
 def test_a_written_trigger_fires_early_and_again_when_the_context_is_complete() -> None:
-    travel = SLIDING.build(Anywhere(), lambda event: event.ts_us + 2)
-    travel.tick(stream((0, 0), (0, 6)), 0)
-    assert travel.tick([Event(5, 0, 1, 2)], 1) == []
-    assert changes_of(travel.tick([Event(7, 0, 2, 3)], 2)) == [(2, (2,), 1)]
-    assert changes_of(travel.tick([Event(9, 0, 3, 4)], 3)) == [(4, (1, 3), 1), (4, (1, 3), -1), (4, (2, 1, 3), 1)]
+    travel = TWO.build(Anywhere(), lambda event: event.ts_us + 3)
+    travel.tick(stream((0, 0), (0, 2), (0, 9)), 0)
+    assert travel.tick([Event(7, 0, 1, 3)], 1) == []
+    assert changes_of(travel.tick([Event(10, 0, 2, 4)], 2)) == [(4, ((3,),), 1)]
+    assert changes_of(travel.tick([Event(11, 0, 3, 5)], 3)) == [
+        (6, ((2,),), 1),
+        (6, ((2,),), -1),
+        (6, ((3,), (2,)), 1),
+    ]
 
 
 def test_lateness_of_just_the_bound_is_accepted_and_more_is_not() -> None:
@@ -115,9 +161,9 @@ def test_results_are_final_once_the_key_has_passed_them_without_a_hole() -> None
 
 
 def test_a_live_result_that_lacks_a_late_event_is_not_final_however_far_the_mark_jumps() -> None:
-    travel = TUMBLING.build(Anywhere(), "lazy")
-    given = [row for row in run(travel, stream((0, 0), (0, 6), (1, 5), (2, 100))) if row.start_us == 4]
-    assert changes_of(given) == [(4, (1,), 1), (4, (1,), -1), (4, (2, 1), 1)]
+    travel = TWO.build(Anywhere(), "lazy")
+    given = [row for row in run(travel, stream((0, 0), (0, 9), (1, 7), (2, 100))) if row.start_us == 6]
+    assert changes_of(given) == [(6, ((1,),), 1), (6, ((1,),), -1), (6, ((2,), (1,)), 1)]
     assert [row.final for row in given] == [False, True, True]
 
 
@@ -239,7 +285,7 @@ def test_a_seasonal_application_needs_its_periodicity() -> None:
     app = chain_app((4, 2, seasonal))
     right = as_dict(app(in_order(events)))
     for periodicity_us in (7, 1):
-        travel = NaiveTimeTravel(app, [4], [2], 20, Period(1), "lazy", periodicity_us=periodicity_us)
+        travel = NaiveTimeTravel(app, 20, Period(1), "lazy", periodicity_us=periodicity_us)
         assert (consolidated(run(travel, events)) == right) == (periodicity_us == 7)
 
 

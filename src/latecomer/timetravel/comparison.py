@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
+from latecomer.timetravel.contexts import Contexts
 from latecomer.timetravel.replay import Results, spread_out
 from latecomer.timetravel.tables import GroupedTimes, Tables, group_starts, places_from
-from latecomer.timetravel.triggers import Contexts
 from latecomer.windows.grouping import group_rows
 
 GIVEN, VOID = 1, -1
@@ -88,7 +88,7 @@ def replayed_results(contexts: Contexts, results: Results) -> Standing:
     return Standing(results.rows, contexts.key[results.context], results.start_us)
 
 
-def compare(standing: Standing | None, contexts: Contexts, results: Results | None, reach_us: int) -> Comparison | None:
+def compare(standing: Standing | None, contexts: Contexts, results: Results | None) -> Comparison | None:
     """Compare replays with what stands: what changes; None if there is nothing of either."""
     replayed = None if results is None else replayed_results(contexts, results)
     parts = [part for part in (standing, replayed) if part is not None]
@@ -97,7 +97,7 @@ def compare(standing: Standing | None, contexts: Contexts, results: Results | No
     before = 0 if standing is None else len(standing.key)
     context = np.append(np.full(before, -1), results.context) if results is not None else np.full(before, -1)
     standing = reduce(Standing.joined, parts)
-    versions = _versions(standing, context, contexts, reach_us)
+    versions = _versions(standing, context, contexts)
     chosen = np.flatnonzero(versions.last)
     given, void = np.zeros(len(context), dtype=np.bool_), np.zeros(len(context), dtype=np.bool_)
     given[chosen], void[chosen] = _differing(take_rows(standing.rows, chosen), versions, chosen)
@@ -117,7 +117,7 @@ def repeat(contexts: Contexts, results: Results | None) -> Changes | None:
     return _in_order(standing, (np.arange(len(results.context)), results.context, GIVEN))
 
 
-def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us: int) -> _Versions:
+def _versions(standing: Standing, context: Int64s, contexts: Contexts) -> _Versions:
     """The versions of all points of keys that were replayed; of other results there is one."""
     number, first, last = (np.zeros(len(context), dtype=np.int64) for _ in range(3))
     replayed = np.zeros(int(max(standing.key.max(initial=0), contexts.key.max(initial=0))) + 1, dtype=np.bool_)
@@ -129,7 +129,7 @@ def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us:
     new[1:] = (key[1:] != key[:-1]) | (start_us[1:] != start_us[:-1])
     point = np.cumsum(new) - 1
     points = GroupedTimes(start_us[new], group_starts(key[new], len(replayed)))
-    touching = _touching(points, contexts, reach_us)
+    touching = _touching(points, contexts)
     touched, by = np.divmod(touching, max(len(contexts), 1))
     first[rows] = np.searchsorted(touched, point)
     last[rows] = np.searchsorted(touched, point, side="right") - first[rows]
@@ -139,15 +139,13 @@ def _versions(standing: Standing, context: Int64s, contexts: Contexts, reach_us:
     return _Versions(number, first, last, by)
 
 
-def _touching(points: GroupedTimes, contexts: Contexts, reach_us: int) -> Int64s:
+def _touching(points: GroupedTimes, contexts: Contexts) -> Int64s:
     """Which points, in the order of keys and times, which contexts give anew: point * contexts + context, in order."""
-    late_us, owner = contexts.late.ts_us, np.repeat(np.arange(len(contexts)), np.diff(contexts.late.starts))
-    first = places_from(points, contexts.key[owner], late_us - (reach_us - 1))
-    stop = places_from(points, contexts.key[owner], late_us + 1)
-    point, late = spread_out(first, stop)
-    context = owner[late]
-    passed = points.ts_us[point] <= contexts.passed_us[context]
-    touching: Int64s = np.unique(point[passed] * len(contexts) + context[passed])
+    low_us, high_us, owner = contexts.results.low_us, contexts.results.high_us, contexts.results.group
+    first = places_from(points, contexts.key[owner], low_us + 1)
+    stop = places_from(points, contexts.key[owner], high_us + 1)
+    point, interval = spread_out(first, stop)
+    touching: Int64s = np.unique(point * len(contexts) + owner[interval])
     return touching
 
 

@@ -13,13 +13,14 @@ import numpy as np
 from latecomer._jit import kernel
 from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s
 from latecomer.search import lower_bound
+from latecomer.timetravel.contexts import Contexts
 from latecomer.timetravel.hole_tracking import Stretches, find_missing
 from latecomer.timetravel.holes import ALWAYS, INSIDE
+from latecomer.timetravel.intervals import grouped_intervals
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch, OnTime
-from latecomer.timetravel.tables import GroupedTimes, any_within, group_starts
-from latecomer.timetravel.triggers import Contexts, Pending, Ticks
+from latecomer.timetravel.pending import Pending
+from latecomer.timetravel.ticks import Ticks
 
-_BEFORE_ALL = -2  # a moment at which no hole is full
 _AFTER_ALL = FOREVER_US - 1  # a moment after all others
 
 
@@ -31,9 +32,9 @@ class Moments(NamedTuple):
     at_once: Bools
 
 
-def live_moments(tick: Int64s) -> Moments:
+def live_moments(tick: Int64s, ticks: Ticks) -> Moments:
     """Results of the live instance, given at the end of these ticks."""
-    return Moments(tick, np.full(len(tick), _BEFORE_ALL), np.zeros(len(tick), dtype=np.bool_))
+    return Moments(tick, ticks.last_moment(tick), np.zeros(len(tick), dtype=np.bool_))
 
 
 def replay_moments(contexts: Contexts, context: Int64s) -> Moments:
@@ -66,16 +67,16 @@ class Finality:
         passed = latest_us >= start_us + reach_us
         return (passed & ~missing) | (start_us + (reach_us - 1) < mark_us - self._bound_us)
 
-    def awaits_replay(self, key: Int64s, start_us: Int64s, pending: Pending) -> Bools:
-        """Which results depend on a late event whose replay is pending."""
-        order = np.lexsort((pending.ts_us, pending.key))
-        late = GroupedTimes(pending.ts_us[order], group_starts(pending.key[order], self._keys))
-        return any_within(late, key, start_us, self._reach_us)
+    def lacks_late(self, key: Int64s, start_us: Int64s, pending: Pending) -> Bools:
+        """Which results of the live instance lack a late event of this micro-batch or before."""
+        low_us = pending.ts_us - self._reach_us
+        return grouped_intervals(pending.key, low_us, pending.until_us, self._keys).contain(key, start_us)
 
     def after_batch(self, key: Int64s, start_us: Int64s, pending: Pending) -> tuple[Bools, Bools]:
         """Which results may change after this micro-batch; and which lie beyond what has come of their own key."""
         given = last_moments(len(key), self._ticks)
-        may_change = ~self.final(key, start_us, given) | self.awaits_replay(key, start_us, pending)
+        awaiting = grouped_intervals(pending.key, pending.done_us, pending.until_us, self._keys)
+        may_change = ~self.final(key, start_us, given) | awaiting.contain(key, start_us)
         return may_change, latest_times(self._history.on_time, key, given.tick) < start_us + self._reach_us
 
 

@@ -40,6 +40,11 @@ class Holes(ABC):
         """What events are counted by; their times if nothing else."""
         return events.ts_us
 
+    @property
+    def pace_us(self) -> int:
+        """How often a key has an event; 0 where that is not known."""
+        return 0
+
     @abstractmethod
     def check(self, columns: pa.Schema) -> None:
         """Refuse columns that it cannot work on."""
@@ -101,6 +106,10 @@ class Period(Holes):
     def every_us(self) -> int:
         """The period in microseconds."""
         return duration_us(self.every, "every")
+
+    @property
+    def pace_us(self) -> int:
+        return self.every_us
 
     @property
     def tolerance_us(self) -> int:

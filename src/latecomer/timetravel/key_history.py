@@ -86,6 +86,14 @@ class KeyHistory(NamedTuple):
     accepted: Accepted | None
     refused: EventBatch | None
 
+    def with_keys(self, count: int) -> KeyHistory:
+        """The same where there are so many keys, the last of which are new."""
+        more = count - len(self.latest_us)
+        on_time = self.on_time._replace(starts=_longer(self.on_time.starts, more))
+        holes = self.holes._replace(starts=_longer(self.holes.starts, more))
+        latest_us = np.append(self.latest_us, np.full(more, NEVER_US))
+        return self._replace(on_time=on_time, holes=holes, latest_us=latest_us)
+
 
 class Arrived(NamedTuple):
     """The order of processing: tick by tick, the late events first; `order` are places among late ones, then others."""
@@ -254,3 +262,8 @@ def _placed(values: Int64s, place: Int64s, size: int) -> Int64s:
     placed = np.zeros(size, dtype=np.int64)
     placed[place] = values
     return placed
+
+
+def _longer(starts: Int64s, more: int) -> Int64s:
+    """Where groups begin, with so many empty ones more."""
+    return np.append(starts, np.full(more, starts[-1]))

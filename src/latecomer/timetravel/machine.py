@@ -1,11 +1,12 @@
 """The machine of time travel: a live instance of the application, what is held around holes, and replays.
 
 Per key it holds the recent events (as far back as the application looks), and of older ones those that lie near a hole:
-its context. An event that is on time goes to the live instance; a late one that falls into a hole joins the contexts,
-and its replay is pending. A replay gives anew all results that the late event touches.
+its context. An event that is on time goes to the live instance; a late one that falls into a hole joins the contexts.
+It goes to the live instance too, and counts in windows that are open; where it misses some, its replay is pending. A
+replay gives anew all results that the late event touches.
 
 Invariants
-1. The live instance sees events in order, each once, and never a late one.
+1. The live instance sees each event once: those on time in order, a late one where its first windows are open.
 2. Whatever a late event within the bound needs for its replay is held: recent, in a context, or late itself.
 3. What happens depends on ticks, not on micro-batches.
 
@@ -24,18 +25,21 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Layout, sort_times, take_rows
 from latecomer.outputs import Output, Pane, late, refused, revisable
 from latecomer.progress import Timeline
 from latecomer.timetravel.comparison import Changes, Comparison, compare, repeat, standing_results
+from latecomer.timetravel.contexts import Contexts, unite_contexts
 from latecomer.timetravel.final_results import Finality, live_moments, replay_moments
-from latecomer.timetravel.key_history import KeyHistory, MicroBatch, follow_events
-from latecomer.timetravel.reach import with_checked_steps
+from latecomer.timetravel.firing import fire
+from latecomer.timetravel.key_history import Accepted, KeyHistory, MicroBatch, follow_events
+from latecomer.timetravel.live import LiveInstance
+from latecomer.timetravel.pending import Pending, pending_replays, still_pending
 from latecomer.timetravel.replay import Replica, Results, held_events
 from latecomer.timetravel.state import State, Stored
-from latecomer.timetravel.tables import FIRED, LATE, RECENT, ROLE, Tables
-from latecomer.timetravel.triggers import Contexts, Firing, Pending, Ticks, fire, pending_replays, unite_contexts
-from latecomer.windows.operators import results_in_order
+from latecomer.timetravel.tables import LATE, RECENT, ROLE, Tables
+from latecomer.timetravel.ticks import Ticks
+from latecomer.windows.operators import Behind
 
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
@@ -47,11 +51,10 @@ _END_TICK = FOREVER_US - 1
 
 
 class Arrived(NamedTuple):
-    """The events of a micro-batch, sorted, and what the live instance gave for those that are on time."""
+    """The events of a micro-batch, sorted."""
 
     on_time: EventBatch | None = None
     late: EventBatch | None = None
-    live: pa.RecordBatch | None = None
 
 
 class TimeTraveller(Machine):
@@ -61,8 +64,7 @@ class TimeTraveller(Machine):
         super().__init__(store, layout)
         self._settings, self._reach = settings, settings.reach
         self._start = settings.operator.layout_after(layout).time
-        checked = with_checked_steps(settings.operator, layout, self._reach.step_us)
-        self._live = checked.build(store.part(LIVE, 2), layout)
+        self._live = LiveInstance(settings, store.part(LIVE, 2), layout)
         self._state = State(store.part(STATE, 2), settings, layout)
 
     @property
@@ -81,15 +83,13 @@ class TimeTraveller(Machine):
             yield from refused(batch, too_late, punctuation_us, timeline)
         behind = (batch.ts_us <= punctuation_us) & ~too_late
         on_time = batch.filter(~behind & ~too_late).sorted()
-        live = results_in_order(self._live, on_time.user_rows if len(on_time) else None, timeline.punctuation(1))
-        yield from self._run(Arrived(on_time, batch.filter(behind).sorted(), live), timeline, ending=False)
+        yield from self._run(Arrived(on_time, batch.filter(behind).sorted()), timeline, ending=False)
         if timeline.punctuation(1) == FOREVER_US:  # all sources have ended: nothing can be repaired any more
             yield from self.finish()
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        live = results_in_order(self._live, None, FOREVER_US)
-        yield from self._run(Arrived(live=live), end_of_stream(self._state.mark_us), ending=True)
+        yield from self._run(Arrived(), end_of_stream(self._state.mark_us), ending=True)
         self._state.clear()
 
     def _run(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> Iterator[Output]:
@@ -99,10 +99,12 @@ class TimeTraveller(Machine):
 
         history = follow_events(batch)
         yield from no_hole_output(history.refused, timeline)
+        batch.tables.add("live", self._run_live(arrived.on_time, history.accepted, timeline))
+        history = history.with_keys(batch.tables.count)
 
         pending, pending_rows = pending_replays(batch, history.accepted)
         ticks = Ticks(timeline, reach.wait_us, history.arrival_tick)
-        firing, waits = fire(settings.trigger, pending, history.on_time, ticks, settings.bound_us, ending=ending)
+        firing = fire(settings, pending, history.on_time, ticks, ending=ending)
         contexts = unite_contexts(firing, pending, reach.us)
         results = self._replay(batch, history, contexts)
 
@@ -112,10 +114,21 @@ class TimeTraveller(Machine):
         changes = repeat(contexts, results) if comparison is None else comparison.changes
         yield from self._replay_output(changes, contexts, finality)
 
-        still_pending = Pending._make(column[waits] for column in pending)
-        self._save_results(stored, comparison, finality, still_pending)
+        pending, pending_rows = still_pending(pending, pending_rows, firing.pending, firing.high_us)
+        self._save_results(stored, comparison, finality, pending)
         self._state.save_history(batch, history, stored.holes)
-        self._save_pending(pending_rows, firing, waits)
+        self._state.save_pending(pending_rows)
+
+    def _run_live(
+        self, on_time: EventBatch | None, accepted: Accepted | None, timeline: Timeline
+    ) -> pa.RecordBatch | None:
+        """What the live instance gives for events that are on time and for late ones that were accepted."""
+        late = None
+        if accepted is not None and len(accepted.events):
+            events = accepted.events.take(sort_times(accepted.events.ts_us)[1])
+            late = Behind(events.user_rows, timeline.punctuation_before(events.tick, 1))
+        rows = None if on_time is None or len(on_time) == 0 else on_time.user_rows
+        return self._live.run(rows, late, timeline.punctuation(1))
 
     def _load(self, arrived: Arrived, timeline: Timeline) -> tuple[Stored, MicroBatch]:
         """Read what the micro-batch needs of the state, and number the keys of all its tables."""
@@ -128,7 +141,6 @@ class TimeTraveller(Machine):
             "pending": stored.pending,
             "long_holes": stored.long_holes,
             "young_results": stored.young_results,
-            "live": arrived.live,
             "contexts": stored.contexts.rows,
             "holes": stored.holes.rows,
             "results": stored.results.rows,
@@ -147,15 +159,15 @@ class TimeTraveller(Machine):
         rows, key, start_us = tables.get("live"), tables.key("live"), tables.column("live", self._start)
         if rows is None:
             return
-        final = finality.final(key, start_us, live_moments(ticks.complete(start_us)))
-        final &= ~finality.awaits_replay(key, start_us, pending)
+        final = finality.final(key, start_us, live_moments(ticks.complete(start_us), ticks))
+        final &= ~finality.lacks_late(key, start_us, pending)
         yield from result_outputs(rows, None, Pane.ON_TIME, final)
 
     def _compare(self, tables: Tables, contexts: Contexts, results: Results | None) -> Comparison | None:
         """Replays against the results that stand; None if there is nothing, or nothing is to be voided."""
         if not self._settings.retract:
             return None
-        return compare(standing_results(tables, self._start), contexts, results, self._reach.us)
+        return compare(standing_results(tables, self._start), contexts, results)
 
     def _replay_output(self, changes: Changes | None, contexts: Contexts, finality: Finality) -> Iterator[Output]:
         """What replays change."""
@@ -180,16 +192,6 @@ class TimeTraveller(Machine):
         may_change[:old] = False
         new_rows, young_rows = (standing.take(np.flatnonzero(may_change & each)).rows for each in (~young, young))
         self._state.save_results(stored.results, gone, new_rows, young_rows)
-
-    def _save_pending(self, rows: pa.RecordBatch | None, firing: Firing, waits: Bools) -> None:
-        """Store the late events whose replay is still pending, and which of them were replayed too early."""
-        if rows is None:
-            return
-        place = rows.schema.get_field_index(FIRED)
-        fired: Int64s = rows.column(place).to_numpy().copy()
-        fired[firing.pending] = 1
-        rows = rows.set_column(place, FIRED, pa.array(fired))
-        self._state.save_pending(take_rows(rows, np.flatnonzero(waits)))
 
 
 def end_of_stream(mark_us: int) -> Timeline:

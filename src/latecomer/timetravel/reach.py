@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import lcm
 
 import pyarrow as pa
@@ -35,12 +36,16 @@ _SAMPLE, _OTHER_TIMES = 64, 13  # rows of each batch that are tried so many step
 class Reach:
     """The windows of an application, from the first aggregate to the last."""
 
-    sizes_us: tuple[int, ...]
-    advances_us: tuple[int, ...]
+    windows: tuple[Window, ...]
     periodicity_us: int = 1
     adds_up: bool = False  # in an order that may show in the last bit
 
-    @property
+    @cached_property
+    def sizes_us(self) -> tuple[int, ...]:
+        """Their sizes."""
+        return tuple(window.size_us for window in self.windows)
+
+    @cached_property
     def us(self) -> int:
         """The sum of the window sizes."""
         return sum(self.sizes_us)
@@ -52,7 +57,7 @@ class Reach:
         For applications that add up, windows' sizes are among its parts too, if that does not get too long: a replay
         then adds up floats in the same order as the live instance, and what did not change is the same to the last bit.
         """
-        least = lcm(*self.advances_us, self.periodicity_us)
+        least = lcm(*(window.advance_us for window in self.windows), self.periodicity_us)
         exact = lcm(least, *self.sizes_us)
         return exact if self.adds_up and exact <= _LONGEST_EXACT_US else least
 
@@ -64,17 +69,16 @@ class Reach:
 
 def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
     """The windows of an application; refuses one whose windows are not known."""
-    windows = list(_windows_of(operator))
+    windows = tuple(_windows_of(operator))
     if not windows:
         advice = "e.g. lc.WindowAggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
         raise InputError(must("application", "have at least one windowed aggregate", "none", advice))
-    sizes_us = tuple(window.size_us for window in windows)
     least_us = lcm(*(window.advance_us for window in windows), periodicity_us)
     if least_us > _LONGEST_STEP_US:
         got = f"{[window.advance_us for window in windows]} us, periodicity {periodicity_us} us"
         rule = "have advances and a periodicity that meet again within 10,000 years"
         raise InputError(must("application", rule, got, "make them multiples of each other, e.g. of an hour"))
-    return Reach(sizes_us, tuple(window.advance_us for window in windows), periodicity_us, _adds_up(operator))
+    return Reach(windows, periodicity_us, _adds_up(operator))
 
 
 def _adds_up(operator: Operator) -> bool:

@@ -30,10 +30,10 @@ from latecomer.events import (
     take_rows,
     total_order,
 )
+from latecomer.timetravel.contexts import Contexts
 from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import RESULT_TIMES, Reach
-from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, any_within, group_starts, places_from, shift_times
-from latecomer.timetravel.triggers import Contexts
+from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, group_starts, places_from, shift_times
 from latecomer.windows.operators import Operator, results_in_order
 
 MOST_EVENTS = 2_000_000  # to be replayed in one run
@@ -94,9 +94,9 @@ class Replica:
 
     def run(self, contexts: Contexts, held: HeldEvents) -> Results | None:
         """What the application makes of the contexts, from what is held of their keys."""
-        starts, late_us = contexts.late.starts, contexts.late.ts_us
-        first = places_from(held.times, contexts.key, late_us[starts[:-1]] - self._reach.us + 1)
-        stop = places_from(held.times, contexts.key, late_us[starts[1:] - 1] + self._reach.us)
+        low_us, high_us = contexts.results.hulls()
+        first = places_from(held.times, contexts.key, low_us + 1)
+        stop = places_from(held.times, contexts.key, high_us + self._reach.us)
         found: list[Results] = []
         for chosen in portions(stop - first):
             place, owner = spread_out(first[chosen], stop[chosen])
@@ -160,10 +160,9 @@ class Replica:
         return contexts_of
 
     def _touched(self, contexts: Contexts, given: pa.RecordBatch, context: Int64s) -> list[Results]:
-        """The results that a late event of the context touches and that the live instance has given, if any."""
+        """The results that the context is replayed for, if any."""
         start_us = int64_view(given.column(self._time))
-        touched = any_within(contexts.late, context, start_us, self._reach.us)
-        chosen = np.flatnonzero(touched & (start_us <= contexts.passed_us[context]))
+        chosen = np.flatnonzero(contexts.results.contain(context, start_us))
         return [Results(take_rows(given, chosen), context[chosen], start_us[chosen])] if len(chosen) else []
 
     def _fresh(self, contexts: Contexts, rows: EventBatch, context: Int64s) -> Iterator[Results]:

@@ -80,6 +80,11 @@ class TimeTravel(Settings):
         """How far behind the mark an event may be and still be held: the bound and twice the reach."""
         return self.bound_us + 2 * self.reach.us
 
+    @cached_property
+    def pace_us(self) -> int:
+        """How often a key has an event: its period, or where that is not known, how often it has a result."""
+        return self.holes.pace_us or self.reach.windows[-1].advance_us
+
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return TimeTraveller(self, store, layout)
 

@@ -165,9 +165,10 @@ class State:
         _put(self._long_holes, take_rows(holes, np.flatnonzero(long)), TO)
         self._holes.append(take_rows(holes, np.flatnonzero(~long)))
 
-    def save_pending(self, rows: pa.RecordBatch) -> None:
+    def save_pending(self, rows: pa.RecordBatch | None) -> None:
         """Store late events whose replay is pending."""
-        _put(self._pending, rows, self._time)
+        if rows is not None:
+            _put(self._pending, rows, self._time)
 
     def clear(self) -> None:
         """Remove everything: the stream is over."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer._jit import kernel
-from latecomer.events import Bools, Int64s, int64_view, take_rows
+from latecomer.events import Int64s, int64_view, take_rows
 from latecomer.search import lower_bound
 from latecomer.windows.grouping import number_keys
 
@@ -18,7 +18,7 @@ RECENT, CONTEXT, LATE = range(3)
 FROM, TO, FROM_NUMBER, TO_NUMBER = "_lc_from", "_lc_to", "_lc_from_number", "_lc_to_number"  # of a hole
 MISSING, FILLED = "_lc_missing", "_lc_filled"
 HOLE_COLUMNS = (FROM, TO, FROM_NUMBER, TO_NUMBER, MISSING, FILLED)
-FIRE, FIRED = "_lc_fire", "_lc_fired"  # of a late event whose replay is pending
+UNTIL, DONE, FIRE, FIRED = "_lc_until", "_lc_done", "_lc_fire", "_lc_fired"  # of a late event whose replay is pending
 
 _NOTHING: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -30,6 +30,23 @@ class Tables:
         self._tables = {name: table for name, table in tables.items() if table is not None and table.num_rows}
         numbers, self.count, self._keys = number_keys(list(self._tables.values()), key)
         self._numbers = dict(zip(self._tables, numbers, strict=True))
+        self._key = key
+
+    def add(self, name: str, table: pa.RecordBatch | None) -> None:
+        """One more table; keys that are new get the next numbers."""
+        if table is None or table.num_rows == 0:
+            return
+        self._tables[name] = table
+        known = [] if self._keys is None else [self._keys]
+        numbers, count, keys = number_keys([*known, table], self._key)
+        before = numbers[0] if known else _NOTHING
+        order = np.full(count, -1)  # the number that each of these has
+        order[before] = np.arange(len(before))
+        new = np.flatnonzero(order < 0)
+        order[new] = len(before) + np.arange(len(new))
+        self._numbers[name] = order[numbers[-1]]
+        self.count = count
+        self._keys = None if keys is None else take_rows(keys, np.argsort(order))
 
     def get(self, name: str) -> pa.RecordBatch | None:
         """A table; None where there is none."""
@@ -75,27 +92,11 @@ def places_from(times: GroupedTimes, group: Int64s, from_us: Int64s) -> Int64s:
     return found
 
 
-def any_within(times: GroupedTimes, group: Int64s, start_us: Int64s, size_us: int) -> Bools:
-    """Whether the group has a time in [start, start + size)."""
-    found = np.empty(len(group), dtype=np.bool_)
-    find_within(times, group, start_us, size_us, found)
-    return found
-
-
 @kernel
 def find_places(times: GroupedTimes, group: Int64s, from_us: Int64s, found: Int64s) -> None:
     """The loop of `places_from`."""
     for i in range(len(group)):
         found[i] = lower_bound(times.ts_us, times.starts[group[i]], times.starts[group[i] + 1], from_us[i])
-
-
-@kernel
-def find_within(times: GroupedTimes, group: Int64s, start_us: Int64s, size_us: int, found: Bools) -> None:
-    """The loop of `any_within`."""
-    for i in range(len(group)):
-        stop = times.starts[group[i] + 1]
-        first = lower_bound(times.ts_us, times.starts[group[i]], stop, start_us[i])
-        found[i] = first < stop and times.ts_us[first] < start_us[i] + size_us
 
 
 def shift_times(rows: pa.RecordBatch, times: Iterable[str], by_us: Int64s | int) -> pa.RecordBatch:

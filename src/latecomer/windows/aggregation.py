@@ -21,7 +21,7 @@ from latecomer.events import FOREVER_US, NEVER_US, Int64s, Layout, concat_rows, 
 from latecomer.windows.aggregates import AggregateFunction
 from latecomer.windows.checks import as_aggregates
 from latecomer.windows.folding import SLICE, Folding, slices_of
-from latecomer.windows.operators import Clocks, Operator, OrderedRows, Running, Stretch
+from latecomer.windows.operators import Behind, Clocks, Operator, OrderedRows, Running, Stretch
 from latecomer.windows.slices import (
     RUNS,
     Slices,
@@ -31,7 +31,7 @@ from latecomer.windows.slices import (
     results_schema,
     window_results,
 )
-from latecomer.windows.spans import last_closed
+from latecomer.windows.spans import last_closed, last_window
 from latecomer.windows.stragglers import Came, Stragglers
 from latecomer.windows.window import WINDOW_START, Window
 
@@ -115,10 +115,34 @@ class _Aggregating(Running):
 
     def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
         closed = self._store.notes.get(_CLOSED, NEVER_US)
-        closing = self._store.notes[_CLOSED] = last_slice_of(clocks.read_us, self._window)
         arrived, behind = self._folded(rows, closed)
+        return self._given(arrived, None if behind is None else self._came(behind, closed), clocks)
+
+    def push_with_behind(self, rows: pa.RecordBatch | None, behind: Behind, clocks: Clocks) -> OrderedRows:
+        """A row that came behind counts in the windows that were open then: in all, if its slice was."""
+        closed = last_slice_of(behind.read_us, self._window)
+        slices = (int64_view(behind.rows.column(self._time)) - self._window.offset_us) // self._window.slice_us
+        in_time = take_rows(behind.rows, np.flatnonzero(slices > closed))
+        together = [part for part in (rows, in_time) if part is not None and part.num_rows]
+        arrived, _ = self._folded(concat_rows(together) if together else None, NEVER_US)
+        first_open = last_closed(closed, self._window) + self._window.step
+        late = np.flatnonzero((slices <= closed) & (last_window(slices, self._window) >= first_open))
+        came = None
+        if len(late):
+            part = take_rows(behind.rows, late)
+            came = Came(*self._folding.in_parts(part, self._time, self._window.cut, first_open[late]))
+        return self._given(arrived, came, clocks)
+
+    def _came(self, behind: pa.RecordBatch, closed: int) -> Came:
+        """Partial results of slices that are closed, with the first window that is open."""
+        first_open = last_closed(closed, self._window) + self._window.step
+        return Came(behind, np.full(behind.num_rows, first_open))
+
+    def _given(self, arrived: list[pa.RecordBatch], came: Came | None, clocks: Clocks) -> OrderedRows:
+        """The windows that close, of partial results of slices that are open and of others."""
+        closing = self._store.notes[_CLOSED] = last_slice_of(clocks.read_us, self._window)
         windows = self._slices.slide(self._slices.close(arrived, clocks.read_us), clocks.read_us)
-        tables = [*([] if windows is None else [windows]), *self._late_parts(behind, closed, closing)]
+        tables = [*([] if windows is None else [windows]), *self._late_parts(came, closing)]
         after = self._operator.clocks_after(clocks)
         if not tables:
             return OrderedRows(None, after)
@@ -152,13 +176,7 @@ class _Aggregating(Running):
         cut = int(np.searchsorted(slices_of(table) // self._window.slice_us, closed, side="right"))
         return [table.slice(cut)] if cut < table.num_rows else [], table.slice(0, cut) if cut else None
 
-    def _late_parts(self, behind: pa.RecordBatch | None, closed: int, closing: int) -> list[pa.RecordBatch]:
+    def _late_parts(self, came: Came | None, closing: int) -> list[pa.RecordBatch]:
         """What partial results of closed slices, these and those that wait, add to the windows that close now."""
         waiting = any(chunk.run == _STRAGGLERS for chunk in self._store.chunks)
-        if behind is None and not waiting:
-            return []
-        came = None
-        if behind is not None:
-            first_open = last_closed(closed, self._window) + self._window.step
-            came = Came(behind, np.full(behind.num_rows, first_open))
-        return self._stragglers.close(came, last_closed(closing, self._window))
+        return self._stragglers.close(came, last_closed(closing, self._window)) if waiting or came is not None else []

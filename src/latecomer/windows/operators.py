@@ -59,6 +59,13 @@ class Stretch(NamedTuple):
     clocks: Clocks
 
 
+class Behind(NamedTuple):
+    """Rows that came behind what had been read, and for each how far that was when it came."""
+
+    rows: pa.RecordBatch
+    read_us: Int64s
+
+
 class Running(ABC):
     """An operator at work."""
 
@@ -69,6 +76,10 @@ class Running(ABC):
     def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
         """Take in several pushes, one after the other; what each gives. An operator may do them all at once."""
         return (self.push(rows, clocks) for rows, clocks in stretches)
+
+    def push_with_behind(self, rows: pa.RecordBatch | None, behind: Behind, clocks: Clocks) -> OrderedRows:
+        """Take in rows in order, and with them rows that came behind while those came, each as if it were a push."""
+        raise NotImplementedError(f"{type(self).__name__} does not take rows that came behind")
 
     def counters(self) -> dict[str, int]:
         """The operator's own counters since it was built: those that `Operator.counters` names."""
@@ -367,6 +378,14 @@ class _Chaining(Running):
 
     def push(self, rows: pa.RecordBatch | None, clocks: Clocks) -> OrderedRows:
         (given,) = self.push_stretches([Stretch(rows, clocks)])
+        return given
+
+    def push_with_behind(self, rows: pa.RecordBatch | None, behind: Behind, clocks: Clocks) -> OrderedRows:
+        first, *others = self._running
+        given = first.push_with_behind(rows, behind, clocks)
+        for running in others:
+            given = running.push(given.rows, given.clocks)
+            _check_all_used([given])
         return given
 
     def push_stretches(self, stretches: Sequence[Stretch]) -> Iterator[OrderedRows]:
