@@ -30,6 +30,13 @@ def bare_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
+def generated_kernel(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a kernel that was written by code, in this process only; nothing that it computes raises an error."""
+    namespace = dict(names)
+    exec(compile(text, "<kernel>", "exec"), namespace)
+    return cast(Callable[..., Any], numba.njit(namespace["kernel"], nogil=True, error_model="numpy", _nrt=False))
+
+
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     if not COMPILED:
         return function

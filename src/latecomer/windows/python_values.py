@@ -32,6 +32,33 @@ def python_values(column: pa.Array) -> list[Any]:
     return values
 
 
+def has_python_values(column: pa.Array) -> bool:
+    """Whether it is certain, and was found out without making them, that all values of a column can be made."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return all(has_python_values(column.field(number)) for number in range(kind.num_fields))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _is_text(column)
+    if pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"):
+        return len(column) == 0 or _has_datetimes(column)
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_float32(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _is_text(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _dicts(column: pa.StructArray) -> list[Any]:
     names = [field.name for field in column.type]
     if len(set(names)) < len(names) or not names:

@@ -1,0 +1,169 @@
+"""Which folds are compiled, and when: the kernel of a function for columns, states and constants of certain kinds.
+
+Invariants
+1. Whether a fold is compiled changes nothing but its speed.
+2. Numbers that a function reads and does not define are read when it runs, as Python does.
+3. A function is compiled once in a process, after so many rows that Python has spent about as long on them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from latecomer import _jit
+from latecomer.windows.float_division import float_floor, float_remainder
+from latecomer.windows.fold_expressions import Known
+from latecomer.windows.fold_program import Program, Slot, translate
+from latecomer.windows.fold_source import Definition, definition_of, free_names
+from latecomer.windows.fold_states import FoldStates
+from latecomer.windows.fold_values import Kind, NotCompiled, kind_of
+
+ROWS_TO_COMPILE = 1_000_000  # that a function has followed in this process
+_LEAST_ROWS = 500  # that are worth a call of a kernel
+_NAMES = {"math": math, "LEAST": -(2**63), "float_floor": float_floor, "float_remainder": float_remainder}
+_BUILT_IN = {getattr(builtins, name): name for name in ("min", "max", "abs", "int", "float", "bool")}
+_GETTER = type(NamedTuple("_Example", [("field", int)]).field)  # type: ignore[attr-defined,misc]
+_KINDS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
+
+_definitions: dict[CodeType, Definition | None] = {}
+_programs: dict[Any, Program | str] = {}
+_kernels: dict[Any, Callable[..., Any]] = {}
+_followed: dict[CodeType, int] = {}
+
+
+class Asked(NamedTuple):
+    """A fold to be compiled."""
+
+    step: Callable[..., Any]
+    source: str | None
+    states: FoldStates
+    returns: pa.Schema
+
+
+class Found(NamedTuple):
+    """A program, and the numbers that its function reads now."""
+
+    program: Program
+    numbers: list[Any]
+    key: Any
+
+
+def find_program(asked: Asked, columns: dict[str, tuple[pa.DataType, bool]], state_nulls: list[bool]) -> Found | str:
+    """The program of a fold on columns of these types, with nulls or without; or why there is none."""
+    function = asked.step
+    definition = _definition(function, asked.source)
+    if definition is None or not isinstance(function, FunctionType):
+        return "its source is not known"
+    fields = _fields(asked.states)
+    slots = [Slot(kind) for kind in _state_types(asked.states)], [Slot(field.type) for field in asked.returns]
+    if fields == ("?",) or any(kind_of(slot.type) in (None, Kind.TEXT) for each in slots for slot in each):
+        return "its states or outputs are not numbers"
+    values = _free_values(function, free_names(definition, function.__code__))
+    kinds = {name: _kind_of_free(value, asked.states.shape) for name, value in values.items()}
+    unknown = [name for name, kind in kinds.items() if kind is None]
+    if unknown:
+        return f"the name {unknown[0]}"
+    known = Known(
+        {name: (kind_of(kind), nulls) for name, (kind, nulls) in columns.items()},
+        {name: kind for name, kind in kinds.items() if kind is not None},
+        fields,
+        tuple(asked.returns.names),
+    )
+    state = tuple(slot._replace(nullable=nulls) for slot, nulls in zip(slots[0], state_nulls, strict=True))
+    key = (function.__code__, *(tuple(each.items()) for each in known[:2]), *known[2:], state, tuple(slots[1]))
+    if key not in _programs:
+        _programs[key] = _translated(definition, known, state, tuple(slots[1]))
+    program = _programs[key]
+    numbers = [value for name, value in values.items() if isinstance(kinds[name], Kind)]
+    return program if isinstance(program, str) else Found(program, numbers, key)
+
+
+def _translated(
+    definition: Definition, known: Known, state: tuple[Slot, ...], outputs: tuple[Slot, ...]
+) -> Program | str:
+    try:
+        return translate(definition, known, state, outputs)
+    except NotCompiled as reason:
+        return str(reason)
+
+
+def worth_a_kernel(step: Callable[..., Any], rows: int) -> bool:
+    """Whether it is time for a function to be compiled, which has so many rows to follow now."""
+    if not _jit.COMPILED or type(step) is not FunctionType:
+        return False
+    followed = _followed[step.__code__] = _followed.get(step.__code__, 0) + rows
+    return followed >= ROWS_TO_COMPILE and rows >= max(1, min(_LEAST_ROWS, ROWS_TO_COMPILE))
+
+
+def kernel_of(found: Found) -> Callable[..., Any]:
+    """The kernel of a program."""
+    if found.key not in _kernels:
+        _kernels[found.key] = _jit.generated_kernel(found.program.text, _NAMES)
+    return _kernels[found.key]
+
+
+def names_read(step: Callable[..., Any], source: str | None) -> set[str]:
+    """The names of which some are the columns that a function reads."""
+    known = isinstance(step, FunctionType) and _definition(step, source) is not None
+    return set(step.__code__.co_names) if known and isinstance(step, FunctionType) else set()
+
+
+def _definition(function: Callable[..., Any], source: str | None) -> Definition | None:
+    if type(function) is not FunctionType or source is None:
+        return None
+    code = function.__code__
+    if function.__defaults__ or function.__kwdefaults__:
+        return None
+    if code not in _definitions:
+        _definitions[code] = definition_of(code, source)
+    return _definitions[code]
+
+
+def _state_types(states: FoldStates) -> list[pa.DataType]:
+    return [states.type] if states.shape is None else [field.type for field in states.type]
+
+
+def _fields(states: FoldStates) -> tuple[str, ...] | None:
+    """The names of the fields of a state that is a tuple; `?` of a class that does more than to name them."""
+    shape = states.shape
+    if shape is None or shape is tuple:
+        return None if shape is None else ()
+    names: tuple[str, ...] = getattr(shape, "_fields", ())
+    made = getattr(shape.__new__, "__globals__", {}).get("__name__") == f"namedtuple_{shape.__name__}"
+    plain = shape.__bases__ == (tuple,) and all(type(vars(shape).get(name)) is _GETTER for name in names)
+    return names if names and made and plain else ("?",)
+
+
+def _free_values(function: FunctionType, names: tuple[str, ...]) -> dict[str, Any]:
+    """What the names are now that a function reads and does not define; of one that is not there, the name."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    found = {}
+    for name in names:
+        if name in cells:
+            found[name] = _content(cells[name], name)
+        else:
+            found[name] = function.__globals__.get(name, function.__builtins__.get(name, name))
+    return found
+
+
+def _content(cell: Any, name: str) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return name
+
+
+def _kind_of_free(value: Any, shape: type | None) -> Kind | str | None:
+    if value is math:
+        return "math"
+    if type(value) in _KINDS:
+        return _KINDS[type(value)] if not isinstance(value, int) or -(2**63) <= value < 2**63 else None
+    if shape is not None and shape is not tuple and value is shape:
+        return "state"
+    return _BUILT_IN.get(value) if isinstance(value, type | type(min)) else None
