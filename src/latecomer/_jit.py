@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import numba.core.errors
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+NotCompilable = numba.core.errors.NumbaError
 COMPILED = os.environ.get("LATECOMER_JIT", "1") != "0"
 
 
@@ -34,7 +36,8 @@ def generated_kernel(text: str, names: dict[str, Any]) -> Callable[..., Any]:
     """Compile a kernel that was written by code, in this process only; nothing that it computes raises an error."""
     namespace = dict(names)
     exec(compile(text, "<kernel>", "exec"), namespace)
-    return cast(Callable[..., Any], numba.njit(namespace["kernel"], nogil=True, error_model="numpy", _nrt=False))
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+    return cast(Callable[..., Any], numba.njit(namespace["kernel"], **options))
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

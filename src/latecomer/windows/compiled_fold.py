@@ -15,11 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from latecomer._jit import NotCompilable
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
-from latecomer.windows.fold_expressions import Input
-from latecomer.windows.fold_kernels import Asked, Found, find_program, kernel_of, names_read, worth_a_kernel
-from latecomer.windows.fold_program import Slot
-from latecomer.windows.fold_values import Kind, kind_of
+from latecomer.windows.fold_compiler.kernels import (
+    Asked,
+    Found,
+    find_program,
+    give_up,
+    kernel_of,
+    names_read,
+    worth_a_kernel,
+)
+from latecomer.windows.fold_compiler.names import Input
+from latecomer.windows.fold_compiler.program import Slot
+from latecomer.windows.fold_compiler.values import Kind, kind_of
 from latecomer.windows.key_steps import NO_ROWS, Ran, Work
 from latecomer.windows.python_values import has_python_values
 
@@ -52,7 +61,11 @@ def run_compiled(asked: Asked, initial: Any, work: Work) -> Written | None:
     found = find_program(asked, columns, [each.null_count > 0 for each in begin])
     if isinstance(found, str) or not all(map(has_python_values, rows.columns)):
         return None
-    return _run_kernel(found, begin, work)
+    try:
+        return _run_kernel(found, begin, work)
+    except NotCompilable:  # another numba may know less
+        give_up(found)
+        return None
 
 
 def _begins(asked: Asked, initial: Any, work: Work) -> list[pa.Array]:
@@ -119,7 +132,7 @@ def _nulls(column: pa.Array) -> npt.NDArray[Any]:
 def _empty(slots: tuple[Slot, ...], size: int) -> Arrays:
     """Room for numbers, and for whether those are null that may be."""
     kinds = [kind_of(slot.type) for slot in slots]
-    values = [np.zeros(size, _DTYPES[kind]) for kind in kinds if kind is not None]
+    values: Arrays = [np.zeros(size, _DTYPES[kind]) for kind in kinds if kind is not None]
     return [*values, *(np.zeros(size, np.bool_) for slot in slots if slot.nullable)]
 
 

@@ -13,8 +13,8 @@ from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout
 from latecomer.gives import own_columns
 from latecomer.windows.compiled_fold import mended, run_compiled
-from latecomer.windows.fold_kernels import Asked
-from latecomer.windows.fold_source import source_of
+from latecomer.windows.fold_compiler.kernels import Asked
+from latecomer.windows.fold_compiler.source import source_of
 from latecomer.windows.fold_states import FoldStates
 from latecomer.windows.key_steps import NO_ROWS, SELDOM, KeyStep, Ran, Work
 from latecomer.windows.operators import check_returns

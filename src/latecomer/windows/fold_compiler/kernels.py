@@ -17,18 +17,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from latecomer import _jit
-from latecomer.windows.float_division import float_floor, float_remainder
-from latecomer.windows.fold_expressions import Known
-from latecomer.windows.fold_program import Program, Slot, translate
-from latecomer.windows.fold_source import Definition, definition_of, free_names
+from latecomer.windows.fold_compiler.float_division import float_floor, float_remainder
+from latecomer.windows.fold_compiler.names import Known
+from latecomer.windows.fold_compiler.program import Program, Slot
+from latecomer.windows.fold_compiler.source import Definition, definition_of, free_names
+from latecomer.windows.fold_compiler.statements import translate
+from latecomer.windows.fold_compiler.values import Kind, NotCompiled, kind_of
 from latecomer.windows.fold_states import FoldStates
-from latecomer.windows.fold_values import Kind, NotCompiled, kind_of
 
 ROWS_TO_COMPILE = 1_000_000  # that a function has followed in this process
 _LEAST_ROWS = 500  # that are worth a call of a kernel
 _NAMES = {"math": math, "LEAST": -(2**63), "float_floor": float_floor, "float_remainder": float_remainder}
 _BUILT_IN = {getattr(builtins, name): name for name in ("min", "max", "abs", "int", "float", "bool")}
-_GETTER = type(NamedTuple("_Example", [("field", int)]).field)  # type: ignore[attr-defined,misc]
+_GETTER = type(NamedTuple("_Example", [("field", int)]).field)  # type: ignore[attr-defined]
 _KINDS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
 
 _definitions: dict[CodeType, Definition | None] = {}
@@ -66,9 +67,6 @@ def find_program(asked: Asked, columns: dict[str, tuple[pa.DataType, bool]], sta
         return "its states or outputs are not numbers"
     values = _free_values(function, free_names(definition, function.__code__))
     kinds = {name: _kind_of_free(value, asked.states.shape) for name, value in values.items()}
-    unknown = [name for name, kind in kinds.items() if kind is None]
-    if unknown:
-        return f"the name {unknown[0]}"
     known = Known(
         {name: (kind_of(kind), nulls) for name, (kind, nulls) in columns.items()},
         {name: kind for name, kind in kinds.items() if kind is not None},
@@ -106,6 +104,11 @@ def kernel_of(found: Found) -> Callable[..., Any]:
     if found.key not in _kernels:
         _kernels[found.key] = _jit.generated_kernel(found.program.text, _NAMES)
     return _kernels[found.key]
+
+
+def give_up(found: Found) -> None:
+    """Run a fold as Python from now on."""
+    _programs[found.key] = "numba does not compile it"
 
 
 def names_read(step: Callable[..., Any], source: str | None) -> set[str]:
@@ -148,7 +151,7 @@ def _free_values(function: FunctionType, names: tuple[str, ...]) -> dict[str, An
         if name in cells:
             found[name] = _content(cells[name], name)
         else:
-            found[name] = function.__globals__.get(name, function.__builtins__.get(name, name))
+            found[name] = function.__globals__.get(name, getattr(builtins, name, name))
     return found
 
 

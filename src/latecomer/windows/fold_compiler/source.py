@@ -64,15 +64,29 @@ def _definitions(tree: ast.AST) -> Iterator[Definition]:
 def _compiles_to(definition: Definition, code: CodeType) -> bool:
     if definition.args.defaults or definition.args.kw_defaults:
         return False
-    own: ast.stmt = ast.Expr(definition) if isinstance(definition, ast.Lambda) else definition
-    outer = ast.parse("def outer():\n" + "".join(f" {name} = None\n" for name in code.co_freevars) + " pass")
-    assert isinstance(outer.body[0], ast.FunctionDef)
-    outer.body[0].body.append(own)
+    asked = {node.value.id for node in ast.walk(definition) if _is_of_name(node)}  # type: ignore[attr-defined]
+    for imports in ("", "".join(f"import {name}\n" for name in asked & set(code.co_names))):
+        if _traits(code) in map(_traits, _compiled_within(imports, definition, code)):
+            return True
+    return False
+
+
+def _is_of_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+
+
+def _compiled_within(imports: str, definition: Definition, code: CodeType) -> list[CodeType]:
+    """The code of a definition in a module that imports these names: calls of their functions are others."""
+    text = imports + "def outer():\n" + "".join(f" {name} = None\n" for name in code.co_freevars) + " pass"
+    module = ast.parse(text)
+    outer = module.body[-1]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.body.append(ast.Expr(definition) if isinstance(definition, ast.Lambda) else definition)
     try:
-        module = compile(ast.fix_missing_locations(outer), code.co_filename, "exec", dont_inherit=True)
+        compiled = compile(ast.fix_missing_locations(module), code.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        return False
-    return any(_traits(each) == _traits(code) for each in _inner(next(_inner(module))))
+        return []
+    return list(_inner(next(_inner(compiled))))
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:

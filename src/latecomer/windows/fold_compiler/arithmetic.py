@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from latecomer.windows.fold_lines import EXACT, Lines
-from latecomer.windows.fold_values import Kind, NotCompiled, Scalar
+from latecomer.windows.fold_compiler.lines import EXACT, Lines
+from latecomer.windows.fold_compiler.values import Kind, NotCompiled, Scalar
 
 _SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+",

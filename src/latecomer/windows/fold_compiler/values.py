@@ -51,9 +51,9 @@ class Fields(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """A list of outputs, of which the first `count` are there."""
+    """A list of outputs, of which the first `size` are there."""
 
-    count: str
+    size: str
     rows: tuple[tuple[Scalar, ...], ...]
 
 

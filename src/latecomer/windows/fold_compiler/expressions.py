@@ -4,68 +4,29 @@ from __future__ import annotations
 
 import ast
 from functools import reduce
-from typing import NamedTuple, TypeVar
 
-from latecomer.windows.fold_arithmetic import CALLS, compare, extreme, negative, operate, sign_of, whole
-from latecomer.windows.fold_lines import Lines
-from latecomer.windows.fold_values import (
+from latecomer.windows.fold_compiler.arithmetic import CALLS, compare, extreme, negative, operate, sign_of, whole
+from latecomer.windows.fold_compiler.lines import Lines
+from latecomer.windows.fold_compiler.names import Input, Names, meant
+from latecomer.windows.fold_compiler.values import (
     ALWAYS,
     NEVER,
     Fields,
     Kind,
     NotCompiled,
     Outputs,
-    RowValue,
     Scalar,
     Text,
     Value,
 )
 
-V = TypeVar("V", bound=Value)
-_MOST = 2**63
-CONSTANTS = ("math.pi", "math.e", "math.tau", "math.inf")
 
-
-class Input(NamedTuple):
-    """An array that a compiled fold reads: a column, whether it is null, or whether it is a certain text."""
-
-    column: str
-    null: bool = False
-    text: str | None = None
-
-
-class Known(NamedTuple):
-    """What is known before a fold runs.
-
-    columns: the kind of each column that it may read, and whether there are nulls. free: what its other names are:
-    the kind of a number, the name of a built-in function, `math`, or `state` for the class of its states.
-    fields: the names of the fields of a state that is a tuple, where they have some. outputs: the names of the columns.
-    """
-
-    columns: dict[str, tuple[Kind | None, bool]]
-    free: dict[str, Kind | str]
-    fields: tuple[str, ...] | None
-    outputs: tuple[str, ...]
-
-
-class Expressions:
+class Expressions(Names):
     """Translates expressions, with the values that names have so far."""
-
-    def __init__(self, known: Known, values: dict[str, Value], local: tuple[str, ...]) -> None:
-        self.lines, self.known, self.values, self.local = Lines(), known, values, local
-        self.inputs: dict[Input, str] = {}
-
-    def value(self, node: ast.expr) -> Value:
-        """The value of an expression."""
-        translate = getattr(self, f"_{type(node).__name__}", None)
-        if translate is None:
-            raise NotCompiled(f"an expression of the kind {type(node).__name__}")
-        found: Value = translate(node)
-        return found
 
     def scalar(self, node: ast.expr) -> Scalar:
         """The value of an expression that is a number, a truth value or None."""
-        return _meant(self.value(node), Scalar)
+        return meant(self.value(node), Scalar)
 
     def condition(self, node: ast.expr) -> str:
         """Whether the value of an expression is true."""
@@ -77,69 +38,8 @@ class Expressions:
             stops = truth if stops_at else _opposite(self.lines, truth)
             other = ast.BoolOp(node.op, rest)
             known, unknown = Scalar(Kind.BOOL, str(stops_at)), lambda: Scalar(Kind.BOOL, self.condition(other))
-            truth = _meant(self.lines.either(stops, lambda: known, unknown), Scalar).code
+            truth = meant(self.lines.either(stops, lambda: known, unknown), Scalar).code
         return truth
-
-    def _Constant(self, node: ast.Constant) -> Scalar:
-        value = node.value
-        if value is None:
-            return Scalar(Kind.NONE, "0", ALWAYS)
-        if type(value) is bool:
-            return Scalar(Kind.BOOL, str(value))
-        if type(value) is int and value < _MOST:
-            return Scalar(Kind.INT, str(value))
-        if type(value) is float and value < float("inf"):
-            return Scalar(Kind.FLOAT, repr(value))
-        raise NotCompiled(f"the constant {value!r}")
-
-    def _Name(self, node: ast.Name) -> Value:
-        if node.id in self.values:
-            return self.values[node.id]
-        kind = self.known.free.get(node.id)
-        if node.id in self.local or not isinstance(kind, Kind):
-            raise NotCompiled(f"the name {node.id}")
-        return Scalar(kind, f"p_{node.id}")
-
-    def _Attribute(self, node: ast.Attribute) -> Value:
-        if self._is_free(node.value, "math"):
-            if f"math.{node.attr}" not in CONSTANTS:
-                raise NotCompiled(f"math.{node.attr}")
-            return Scalar(Kind.FLOAT, f"math.{node.attr}")
-        value = self.value(node.value)
-        if isinstance(value, RowValue):
-            return self._column(node.attr)
-        fields = _meant(value, Fields)
-        if node.attr not in fields.names:
-            raise NotCompiled(f"the attribute {node.attr}")
-        return fields.items[fields.names.index(node.attr)]
-
-    def _is_free(self, node: ast.expr, what: str) -> bool:
-        return isinstance(node, ast.Name) and node.id not in self.local and self.known.free.get(node.id) == what
-
-    def _column(self, name: str) -> Value:
-        kind, nulls = self.known.columns.get(name, (None, False))
-        if kind is None:
-            raise NotCompiled(f"the column {name}")
-        if kind is Kind.TEXT:
-            return Text(name)
-        null = self._read(Input(name, null=True)) if nulls else NEVER
-        return Scalar(kind, self._read(Input(name)), null)
-
-    def _read(self, wanted: Input) -> str:
-        array = self.inputs.setdefault(wanted, f"c{len(self.inputs)}")
-        return self.lines.let(f"{array}[i]")
-
-    def _Subscript(self, node: ast.Subscript) -> Scalar:
-        fields, place = _meant(self.value(node.value), Fields), node.slice
-        sign = 1
-        if isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.USub):
-            sign, place = -1, place.operand
-        if not isinstance(place, ast.Constant) or type(place.value) is not int:
-            raise NotCompiled("an index that is no constant")
-        index = sign * place.value
-        if not -len(fields.items) <= index < len(fields.items):
-            raise NotCompiled("an index that is not there")
-        return fields.items[index]
 
     def _Tuple(self, node: ast.Tuple) -> Fields:
         return Fields(tuple(self.scalar(each) for each in node.elts))
@@ -206,12 +106,12 @@ class Expressions:
                 raise NotCompiled("the order of texts")
             return (same if isinstance(sign, ast.Eq) else _opposite(self.lines, same)), None
         right = self.scalar(operand)
-        return compare(self.lines, sign_of(sign), _meant(left, Scalar), right), right
+        return compare(self.lines, sign_of(sign), meant(left, Scalar), right), right
 
     def _is_none(self, value: Value) -> str:
         if isinstance(value, Text):
             return self._read(Input(value.column, null=True)) if self.known.columns[value.column][1] else NEVER
-        return _meant(value, Scalar).null
+        return meant(value, Scalar).null
 
     def _is_in(self, left: Value, operand: ast.expr) -> str:
         if not isinstance(operand, ast.Tuple | ast.List | ast.Set) or not operand.elts:
@@ -262,7 +162,7 @@ class Expressions:
 
     def _replaced(self, node: ast.Call) -> Fields:
         assert isinstance(node.func, ast.Attribute)
-        fields = _meant(self.value(node.func.value), Fields)
+        fields = meant(self.value(node.func.value), Fields)
         given = {each.arg: each.value for each in node.keywords}
         if node.args or not fields.names or not set(given) <= set(fields.names):
             raise NotCompiled("a state with other fields")
@@ -274,10 +174,10 @@ class Expressions:
         if isinstance(node, ast.IfExp):
             truth = self.condition(node.test)
             found = self.lines.either(truth, lambda: self.outputs(node.body), lambda: self.outputs(node.orelse))
-            return _meant(found, Outputs)
+            return meant(found, Outputs)
         if isinstance(node, ast.List | ast.Tuple):
             return Outputs(str(len(node.elts)), tuple(self.output(each) for each in node.elts))
-        return _meant(self.value(node), Outputs)
+        return meant(self.value(node), Outputs)
 
     def output(self, node: ast.expr) -> tuple[Scalar, ...]:
         """The values of one output, in the order of the columns."""
@@ -289,14 +189,8 @@ class Expressions:
             by_name = dict(zip(keys, map(self.scalar, node.values), strict=True))
             return tuple(by_name[name] for name in names)
         if isinstance(node, ast.Tuple) and len(node.elts) == len(names):
-            return _meant(self.value(node), Fields).items
+            return meant(self.value(node), Fields).items
         raise NotCompiled("an output that is no tuple of its columns")
-
-
-def _meant(value: Value, kind: type[V]) -> V:
-    if not isinstance(value, kind):
-        raise NotCompiled(f"{type(value).__name__} where {kind.__name__} is meant")
-    return value
 
 
 def _opposite(lines: Lines, truth: str) -> str:

@@ -9,14 +9,15 @@ Invariants
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.windows.fold_expressions import Expressions, Input, Known
-from latecomer.windows.fold_source import Definition
-from latecomer.windows.fold_values import (
+from latecomer.windows.fold_compiler.expressions import Expressions
+from latecomer.windows.fold_compiler.names import Known
+from latecomer.windows.fold_compiler.program import Program, Slot, arguments_of, kernel_text
+from latecomer.windows.fold_compiler.source import Definition
+from latecomer.windows.fold_compiler.values import (
     ALWAYS,
     NEVER,
     Fields,
@@ -32,23 +33,6 @@ from latecomer.windows.fold_values import (
 MOST_OUTPUTS = 16
 
 
-class Slot(NamedTuple):
-    """A number of the state or of an output; nullable: it may be None."""
-
-    type: pa.DataType
-    nullable: bool = False
-
-
-class Program(NamedTuple):
-    """A kernel: its text, what it reads, its states and outputs, and how many outputs a row has at most."""
-
-    text: str
-    inputs: tuple[Input, ...]
-    state: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
-    most: int
-
-
 def translate(definition: Definition, known: Known, state: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> Program:
     """The program of a fold; raises where it cannot be one."""
     while True:
@@ -56,9 +40,9 @@ def translate(definition: Definition, known: Known, state: tuple[Slot, ...], out
         statements.follow()
         found = statements.state, statements.outputs
         if found == (state, outputs):
-            return Program(
-                _kernel(statements, known), tuple(statements.says.inputs), state, outputs, max(1, statements.most)
-            )
+            inputs = tuple(statements.says.inputs)
+            text = kernel_text(statements.lines.lines, arguments_of(known, len(inputs), state, outputs), state)
+            return Program(text, inputs, state, outputs, max(1, statements.most))
         state, outputs = found  # one of them may be None after all
 
 
@@ -149,14 +133,14 @@ class _Statements:
         if not isinstance(value, Outputs) or (isinstance(call, ast.Call) and call.keywords):
             raise NotCompiled("append to something else than a list of outputs")
         row = self.says.output(output)
-        if value.count.isdecimal():
-            self.says.values[name] = Outputs(str(int(value.count) + 1), (*value.rows, row))
+        if value.size.isdecimal():
+            self.says.values[name] = Outputs(str(int(value.size) + 1), (*value.rows, row))
             return True
         rows = [*value.rows, tuple(Scalar(each.kind, each.kind.zero) for each in row)]
         for place, old in enumerate(rows):
-            here = self.lines.let(f"{value.count} == {place}")
+            here = self.lines.let(f"{value.size} == {place}")
             rows[place] = self._either(here, row, old)
-        self.says.values[name] = Outputs(self.lines.let(f"{value.count} + 1"), tuple(rows))
+        self.says.values[name] = Outputs(self.lines.let(f"{value.size} + 1"), tuple(rows))
         return True
 
     def _either(self, truth: str, one: tuple[Scalar, ...], other: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
@@ -239,10 +223,10 @@ class _Statements:
                         self.lines.put(f"on{place}[m] = {value.null}")
                 self.lines.put("owner[m] = i")
                 self.lines.put("m += 1")
-            if outputs.count.isdecimal():
+            if outputs.size.isdecimal():
                 self.lines.lines += written
             else:
-                self.lines.branch(f"{number} < {outputs.count}", written, [])
+                self.lines.branch(f"{number} < {outputs.size}", written, [])
 
     def _fitted(self, value: Scalar, slot: Slot) -> Scalar:
         """A value as one of an Arrow type; one that the type would change is bad."""
@@ -283,56 +267,3 @@ def _state_value(state: tuple[Slot, ...], fields: tuple[str, ...] | None) -> Val
         assert kind is not None
         items.append(Scalar(kind, f"s{place}", f"sn{place}" if slot.nullable else NEVER))
     return items[0] if fields is None else Fields(tuple(items), fields)
-
-
-_KERNEL = """\
-def kernel({arguments}):
-    m = 0
-    w = 0
-    for stretch in range(len(starts) - 1):
-        first = m
-        bad = False
-{begin}
-        for i in range(starts[stretch], starts[stretch + 1]):
-            if bad:
-                break
-            if w < len(wanted) and wanted[w] == i:
-{before}
-                w += 1
-{body}
-        if bad:
-            redo[stretch] = True
-            m = first
-            while w < len(wanted) and wanted[w] < starts[stretch + 1]:
-                w += 1
-{after}
-    return m
-"""
-
-
-def arguments_of(known: Known, inputs: int, state: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[str]:
-    """The arguments of a kernel: where rows are, what is read, states before and after, and what is written."""
-    numbers = [name for name, kind in known.free.items() if isinstance(kind, Kind)]
-    arrays = [f"{letter}{each}" for letter in ("b", "f", "a") for each in _variables(state)]
-    read = [f"c{place}" for place in range(inputs)]
-    written = [f"o{each}" for each in _variables(outputs)]
-    return ["starts", "wanted", *read, *(f"p_{name}" for name in numbers), *arrays, *written, "owner", "redo"]
-
-
-def _variables(slots: tuple[Slot, ...]) -> list[str]:
-    nulls = (f"n{place}" for place, slot in enumerate(slots) if slot.nullable)
-    return [*(str(place) for place in range(len(slots))), *nulls]
-
-
-def _kernel(statements: _Statements, known: Known) -> str:
-    state = statements.state
-    parts = {
-        "begin": [f"s{each} = b{each}[stretch]" for each in _variables(state)],
-        "before": [f"f{each}[w] = s{each}" for each in _variables(state)],
-        "after": [f"a{each}[stretch] = s{each}" for each in _variables(state)],
-        "body": statements.lines.lines,
-    }
-    depths = {"begin": 2, "before": 4, "after": 2, "body": 3}
-    text = {name: "\n".join("    " * depths[name] + line for line in lines) for name, lines in parts.items()}
-    arguments = arguments_of(known, len(statements.says.inputs), state, statements.outputs)
-    return _KERNEL.format(arguments=", ".join(arguments), **text)

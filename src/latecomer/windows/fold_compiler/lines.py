@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import count, zip_longest
 from typing import TypeVar
 
-from latecomer.windows.fold_values import ALWAYS, NEVER, Fields, Kind, NotCompiled, Outputs, Scalar, Value
+from latecomer.windows.fold_compiler.values import ALWAYS, NEVER, Fields, Kind, NotCompiled, Outputs, Scalar, Value
 
 T = TypeVar("T")
 EXACT = "9007199254740992"  # 2 ** 53: floats hold all whole numbers below it
@@ -127,12 +127,12 @@ class Lines:
                 mine, others = mine or zeros, others or zeros
             rows.append(self._join_all((mine, first), (others, second)))
         name = f"t{next(self._numbers)}"
-        first.append(f"{name} = {left.count}")
-        second.append(f"{name} = {right.count}")
-        return Outputs(name if left.count != right.count else left.count, tuple(rows))
+        first.append(f"{name} = {left.size}")
+        second.append(f"{name} = {right.size}")
+        return Outputs(name if left.size != right.size else left.size, tuple(rows))
 
     def _join_scalars(self, one: tuple[Scalar, list[str]], other: tuple[Scalar, list[str]]) -> Scalar:
-        (left, first), (right, second) = one, other
+        left, right = one[0], other[0]
         if left == right:
             return left
         kind = _joined_kind(left.kind, right.kind)
