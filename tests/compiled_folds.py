@@ -26,7 +26,7 @@ _NUMBERS = count()
 @contextmanager
 def compiling(after: int) -> Iterator[None]:
     """Folds are compiled after so many rows."""
-    with patch.object(kernels, "ROWS_TO_COMPILE", after), patch.object(_jit, "COMPILED", True):
+    with kernels.compiling_after(after), patch.object(_jit, "COMPILED", True):
         yield
 
 

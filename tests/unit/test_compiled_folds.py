@@ -307,6 +307,17 @@ def test_a_fold_is_compiled_when_it_has_followed_many_rows() -> None:
     assert calls == [0, 0, 1, 2]
 
 
+def test_explain_says_how_a_fold_runs() -> None:
+    columns = pa.schema([("ts", pa.timestamp("us")), ("key", pa.string()), ("i", pa.int64())])
+    for result, said in (
+        ("[(state,)]", "compiled when many rows have come"),
+        ("[(2 ** row.i,)]", "as Python: the operator Pow"),
+    ):
+        fold = Fold(step_of(f"return state + row.i, {result}"), 0, state=pa.int64(), returns=WHOLE)
+        line = Optimistic(fold, "1 hour").gives(columns, LAYOUT).explained.lines[0]
+        assert line.effect == f"per key, in order of {{time}}, {said}"
+
+
 def test_compilation_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latecomer._jit.COMPILED", False)
     assert not kernels.worth_a_kernel(counter, 10**9)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout
 from latecomer.gives import own_columns
-from latecomer.windows.compiled_fold import mended, run_compiled
+from latecomer.windows.compiled_fold import mended, run_compiled, why_python
 from latecomer.windows.fold_compiler.kernels import Asked
 from latecomer.windows.fold_compiler.source import source_of
 from latecomer.windows.fold_states import FoldStates
@@ -81,6 +81,10 @@ class Fold(KeyStep):
     @property
     def checked(self) -> bool:
         return True
+
+    def runs_as(self, columns: pa.Schema) -> str:
+        why_not = why_python(self._asked, self.initial, columns)
+        return f"as Python: {why_not}" if why_not else "compiled when many rows have come"
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema(own_columns(columns))

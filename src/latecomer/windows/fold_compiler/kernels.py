@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ _BUILT_IN = {getattr(builtins, name): name for name in ("min", "max", "abs", "in
 _GETTER = type(NamedTuple("_Example", [("field", int)]).field)  # type: ignore[attr-defined]
 _KINDS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
 
-_definitions: dict[CodeType, Definition | None] = {}
+_definitions: dict[tuple[CodeType, str], Definition | None] = {}
 _programs: dict[Any, Program | str] = {}
 _kernels: dict[Any, Callable[..., Any]] = {}
 _followed: dict[CodeType, int] = {}
@@ -99,6 +100,17 @@ def worth_a_kernel(step: Callable[..., Any], rows: int) -> bool:
     return followed >= ROWS_TO_COMPILE and rows >= max(1, min(_LEAST_ROWS, ROWS_TO_COMPILE))
 
 
+@contextmanager
+def compiling_after(rows: int) -> Iterator[None]:
+    """Folds are compiled after so many rows, in measurements and tests."""
+    global ROWS_TO_COMPILE
+    before, ROWS_TO_COMPILE = ROWS_TO_COMPILE, rows
+    try:
+        yield
+    finally:
+        ROWS_TO_COMPILE = before
+
+
 def kernel_of(found: Found) -> Callable[..., Any]:
     """The kernel of a program."""
     if found.key not in _kernels:
@@ -123,9 +135,9 @@ def _definition(function: Callable[..., Any], source: str | None) -> Definition 
     code = function.__code__
     if function.__defaults__ or function.__kwdefaults__:
         return None
-    if code not in _definitions:
-        _definitions[code] = definition_of(code, source)
-    return _definitions[code]
+    if (code, source) not in _definitions:
+        _definitions[code, source] = definition_of(code, source)
+    return _definitions[code, source]
 
 
 def _state_types(states: FoldStates) -> list[pa.DataType]:
