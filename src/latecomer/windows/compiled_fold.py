@@ -99,13 +99,14 @@ def _state_columns(kept: pa.StructArray, are_tuples: bool) -> list[pa.Array]:
 def _run_kernel(found: Found, begin: list[pa.Array], work: Work) -> Written:
     program, stretches = found.program, len(work.starts) - 1
     inputs = [_input(each, work.rows) for each in program.inputs]
+    places = [work.starts, work.wanted]
     nulls = (_nulls(each) for each, slot in zip(begin, program.state, strict=True) if slot.nullable)
     starting = [*map(_numbers, begin), *nulls]
     before, after = _empty(program.state, len(work.wanted)), _empty(program.state, stretches)
     room = work.rows.num_rows * program.most
     outputs, owner, redo = _empty(program.outputs, room), np.zeros(room, np.int64), np.zeros(stretches, np.bool_)
-    arrays = (*inputs, *found.numbers, *starting, *before, *after, *outputs, owner, redo)
-    count = kernel_of(found)(work.starts, work.wanted, *arrays)
+    given, begins = map(_fixed, (*places, *inputs)), map(_fixed, starting)
+    count = kernel_of(found)(*given, *found.numbers, *begins, *before, *after, *outputs, owner, redo)
     written = [_cut(each, count) for each in outputs]
     return Written(
         _columns(program.outputs, written),
@@ -133,6 +134,13 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
         column = column.fill_null(pa.scalar(0).cast(column.type))
     values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(values, dtype=_DTYPES[kind])
+
+
+def _fixed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values that nobody can change: a kernel is compiled anew for arrays that could be, or have gaps."""
+    fixed = np.ascontiguousarray(values).view()
+    fixed.flags.writeable = False
+    return fixed
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[Any]:

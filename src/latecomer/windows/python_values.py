@@ -18,6 +18,17 @@ _FIRST_US, _LAST_US = (
     (each - datetime(1970, 1, 1)) // datetime.resolution for each in (datetime(1, 1, 3), datetime(9999, 12, 29))
 )
 
+_CERTAIN = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_float64,
+    pa.types.is_float32,
+    pa.types.is_decimal,
+    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+
 
 def python_values(column: pa.Array) -> list[Any]:
     """The values of a column, null as None."""
@@ -39,16 +50,11 @@ def has_python_values(column: pa.Array) -> bool:
         return all(has_python_values(column.field(number)) for number in range(kind.num_fields))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _is_text(column)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return has_python_values(column.flatten())
     if pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"):
         return len(column) == 0 or _has_datetimes(column)
-    return bool(
-        pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_float64(kind)
-        or pa.types.is_float32(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
+    return any(asked(kind) for asked in _CERTAIN)
 
 
 def _is_text(column: pa.Array) -> bool:
