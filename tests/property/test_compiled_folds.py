@@ -108,7 +108,7 @@ def functions(draw: Any) -> str:
         "        raise ValueError(f'not {row.i}')" if draw(st.booleans()) else "        pass",
         f"    return {draw(st.sampled_from(STATES))}, {draw(st.sampled_from(OUTPUTS))}",
     ]
-    return _filled(draw, "\n".join(lines) + "\n", 2)
+    return _filled(draw, "\n".join(lines) + "\n", draw(st.integers(0, 2)))
 
 
 @st.composite

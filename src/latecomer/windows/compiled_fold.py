@@ -29,7 +29,7 @@ from latecomer.windows.fold_compiler.kernels import (
 from latecomer.windows.fold_compiler.names import Input
 from latecomer.windows.fold_compiler.program import Slot
 from latecomer.windows.fold_compiler.values import Kind, kind_of
-from latecomer.windows.key_steps import NO_ROWS, Ran, Work
+from latecomer.windows.key_steps import Ran, Work
 from latecomer.windows.python_values import has_python_values
 
 Arrays = list[npt.NDArray[Any]]
@@ -178,14 +178,8 @@ def mended(ran: Ran, redo: Bools, work: Work, run: Callable[[Work], Ran]) -> Ran
         return run(work)
     stretches, again = np.flatnonzero(redo), np.repeat(redo, sizes)
     rows, wanted = np.flatnonzero(again), np.flatnonzero(again[work.wanted])
-    part = Work(
-        take_rows(work.rows, rows),
-        np.append(0, np.cumsum(sizes[redo])),
-        take_rows(work.state, stretches),
-        np.searchsorted(rows, work.wanted[wanted]),
-        work.time,
-    )
-    other = run(part)
+    starts, places = np.append(0, np.cumsum(sizes[redo])), np.searchsorted(rows, work.wanted[wanted])
+    other = run(Work(take_rows(work.rows, rows), starts, take_rows(work.state, stretches), places, work.time))
     owner = np.append(ran.owner, rows[other.owner])
     order = np.argsort(owner, kind="stable")
     return Ran(
@@ -193,7 +187,7 @@ def mended(ran: Ran, redo: Bools, work: Work, run: Callable[[Work], Ran]) -> Ran
         owner[order],
         _with_rows(ran.before, wanted, other.before),
         _with_rows(ran.after, stretches, other.after),
-        rows[other.failed] if len(other.failed) else NO_ROWS,
+        rows[other.failed],
         other.reasons,
     )
 

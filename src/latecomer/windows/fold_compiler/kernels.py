@@ -31,6 +31,7 @@ _LEAST_ROWS = 500  # that are worth a call of a kernel
 _NAMES = {"math": math, "LEAST": -(2**63), "float_floor": float_floor, "float_remainder": float_remainder}
 _BUILT_IN = {getattr(builtins, name): name for name in ("min", "max", "abs", "int", "float", "bool")}
 _GETTER = type(NamedTuple("_Example", [("field", int)]).field)  # type: ignore[attr-defined]
+_UNKNOWN = ("?",)
 _KINDS = {bool: Kind.BOOL, int: Kind.INT, float: Kind.FLOAT}
 
 _definitions: dict[tuple[CodeType, str], Definition | None] = {}
@@ -58,15 +59,13 @@ class Found(NamedTuple):
 
 def find_program(asked: Asked, columns: dict[str, tuple[pa.DataType, bool]], state_nulls: list[bool]) -> Found | str:
     """The program of a fold on columns of these types, with nulls or without; or why there is none."""
-    function = asked.step
-    definition = _definition(function, asked.source)
-    if definition is None or not isinstance(function, FunctionType):
+    definition = _definition(asked.step, asked.source)
+    if definition is None or not isinstance(asked.step, FunctionType):
         return "its source is not known"
-    fields = _fields(asked.states)
-    slots = [Slot(kind) for kind in _state_types(asked.states)], [Slot(field.type) for field in asked.returns]
-    if fields == ("?",) or any(kind_of(slot.type) in (None, Kind.TEXT) for each in slots for slot in each):
+    fields, types = _fields(asked.states), _state_types(asked.states)
+    if fields == _UNKNOWN or any(kind_of(kind) in (None, Kind.TEXT) for kind in (*types, *asked.returns.types)):
         return "its states or outputs are not numbers"
-    values = _free_values(function, free_names(definition, function.__code__))
+    values = _free_values(asked.step, free_names(definition, asked.step.__code__))
     kinds = {name: _kind_of_free(value, asked.states.shape) for name, value in values.items()}
     known = Known(
         {name: (kind_of(kind), nulls) for name, (kind, nulls) in columns.items()},
@@ -74,10 +73,10 @@ def find_program(asked: Asked, columns: dict[str, tuple[pa.DataType, bool]], sta
         fields,
         tuple(asked.returns.names),
     )
-    state = tuple(slot._replace(nullable=nulls) for slot, nulls in zip(slots[0], state_nulls, strict=True))
-    key = (function.__code__, *(tuple(each.items()) for each in known[:2]), *known[2:], state, tuple(slots[1]))
+    state, outputs = tuple(map(Slot, types, state_nulls)), tuple(map(Slot, asked.returns.types))
+    key = (asked.step.__code__, *(tuple(each.items()) for each in known[:2]), *known[2:], state, outputs)
     if key not in _programs:
-        _programs[key] = _translated(definition, known, state, tuple(slots[1]))
+        _programs[key] = _translated(definition, known, state, outputs)
     program = _programs[key]
     numbers = [value for name, value in values.items() if isinstance(kinds[name], Kind)]
     return program if isinstance(program, str) else Found(program, numbers, key)
@@ -145,14 +144,14 @@ def _state_types(states: FoldStates) -> list[pa.DataType]:
 
 
 def _fields(states: FoldStates) -> tuple[str, ...] | None:
-    """The names of the fields of a state that is a tuple; `?` of a class that does more than to name them."""
+    """The names of the fields of a state that is a tuple, where its class does no more than to name them."""
     shape = states.shape
     if shape is None or shape is tuple:
         return None if shape is None else ()
     names: tuple[str, ...] = getattr(shape, "_fields", ())
     made = getattr(shape.__new__, "__globals__", {}).get("__name__") == f"namedtuple_{shape.__name__}"
     plain = shape.__bases__ == (tuple,) and all(type(vars(shape).get(name)) is _GETTER for name in names)
-    return names if names and made and plain else ("?",)
+    return names if names and made and plain else _UNKNOWN
 
 
 def _free_values(function: FunctionType, names: tuple[str, ...]) -> dict[str, Any]:
