@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from latecomer._jit import COMPILED, NotCompilable
+from latecomer import _jit
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
 from latecomer.windows.fold_compiler.kernels import (
     Asked,
@@ -63,14 +63,14 @@ def run_compiled(asked: Asked, initial: Any, work: Work) -> Written | None:
         return None
     try:
         return _run_kernel(found, begin, work)
-    except NotCompilable:  # another numba may know less
+    except _jit.NotCompilable:  # another numba may know less
         give_up(found)
         return None
 
 
 def why_python(asked: Asked, initial: Any, columns: pa.Schema) -> str:
     """Why a fold on these columns is not compiled; nothing where it is."""
-    if not COMPILED:
+    if not _jit.COMPILED:
         return "LATECOMER_JIT is 0"
     begin = _state_columns(asked.states.array([asked.states.normal(initial)]), asked.states.shape is not None)
     read = names_read(asked.step, asked.source)
