@@ -231,6 +231,7 @@ NOT_COMPILED: dict[str, str] = {
     "two kinds of state": "return (state + 1 if row.i > 0 else True), [(state,)]",
     "a name that is not always there": "if row.i > 0:\n    more = 1\nreturn state + more, [(state,)]",
     "a global that it changes": "global TOTAL\nTOTAL += 1\nreturn TOTAL, [(state,)]",
+    "a global that no row names": "if row.i is None:\n    global TOTAL\nTOTAL = 5\nreturn state, [(TOTAL,)]",
     "powers": "return state, [(row.i ** 2,)]",
     "rounding": "return round(row.x) if row.x == row.x else 0, [(state,)]",
     "a fraction as a whole number": "return row.x * 2, [(state,)]",
@@ -321,6 +322,15 @@ def test_explain_says_how_a_fold_runs() -> None:
 def test_compilation_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latecomer._jit.COMPILED", False)
     assert not kernels.worth_a_kernel(counter, 10**9)
+
+
+def test_text_that_is_none_is_the_same_error() -> None:
+    fold = Fold(step_of("return state + row.i, [(state,)]"), 0, state=pa.int64(), returns=WHOLE)
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"\xff\xfe"))
+    work = work_of(fold, {"i": pa.array([1]), "name": broken}, [1])
+    for after in (10**12, 0):
+        with compiling(after), pytest.raises(UnicodeDecodeError):
+            fold.run(work, LAYOUT)
 
 
 def test_a_time_that_python_does_not_reach_is_the_same_error() -> None:

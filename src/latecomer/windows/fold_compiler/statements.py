@@ -53,6 +53,8 @@ class _Statements:
         arguments = definition.args
         if len(arguments.args) != 2 or arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg:
             raise NotCompiled("arguments that are not a state and a row")
+        if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(definition)):
+            raise NotCompiled("a name outside that it changes")
         first, second = (each.arg for each in arguments.args)
         self._body, self.state, self.outputs, self.most = definition.body, state, outputs, 0
         values: dict[str, Value] = {first: _state_value(state, known.fields), second: RowValue()}
