@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import numba.core.errors
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+NotCompilable = numba.core.errors.NumbaError
 COMPILED = os.environ.get("LATECOMER_JIT", "1") != "0"
 
 
@@ -28,6 +30,14 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def bare_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that makes no array, not even a slice: numba need not count who uses which, and calls are cheap."""
     return _compiled(function, _nrt=False, forceinline=True)
+
+
+def generated_kernel(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a kernel that was written by code, in this process only; nothing that it computes raises an error."""
+    namespace = dict(names)
+    exec(compile(text, "<kernel>", "exec"), namespace)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+    return cast(Callable[..., Any], numba.njit(namespace["kernel"], **options))
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

@@ -248,7 +248,7 @@ class _Part(Store):
     @property
     def chunks(self) -> list[Chunk]:
         own = (chunk for chunk in self._whole.chunks if chunk.run % self._of == self._number)
-        return [chunk._replace(run=chunk.run // self._of) for chunk in own]
+        return [Chunk(chunk[0] // self._of, *chunk[1:]) for chunk in own]
 
     def append(
         self, rows: pa.RecordBatch, ts_us: Int64s, run: int = 0, *, compressed: bool = False, whole: bool = False

@@ -56,10 +56,12 @@ def _first_of_key(arranged: Arrangement, first: int, dealt: Dealt) -> Bools:
 
 def _some_of(arranged: Arrangement, every: int) -> Bools:
     """Of the rows of the batch, one in so many of each key."""
-    nth = np.arange(len(arranged.order)) - arranged.starts[arranged.segment]
-    new = ~arranged.is_old
+    row, nth = arranged.order, np.arange(len(arranged.order)) - arranged.starts[arranged.segment]
+    if arranged.past is not None:
+        new = np.flatnonzero(~arranged.is_old)
+        row, nth = row[new] - arranged.stored, nth[new]
     some = np.zeros(len(arranged.batch), dtype=np.bool_)
-    some[arranged.order[new] - arranged.stored] = nth[new] % every == 0
+    some[row] = nth % every == 0
     return some
 
 

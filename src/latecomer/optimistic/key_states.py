@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,10 +53,10 @@ class KeyStates:
     def put(self, states: LastStates) -> None:
         """Keep the states of whole groups."""
         order = np.argsort(states.group, kind="stable")
-        starts = np.searchsorted(states.group[order], np.arange(GROUPS + 1))
-        for group in np.flatnonzero(np.diff(starts)):
-            chosen = order[starts[group] : starts[group + 1]]
-            self._store.append(take_rows(states.rows, chosen), states.last_us[chosen], int(group))
+        starts = np.searchsorted(states.group[order], np.arange(GROUPS + 1)).tolist()
+        rows, last_us = take_rows(states.rows, order), states.last_us[order]
+        for group, (start, stop) in enumerate(pairwise(starts)):
+            self._store.append(rows.slice(start, stop - start), last_us[start:stop], group)
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """All states, as they are stored."""

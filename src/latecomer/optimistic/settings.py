@@ -137,7 +137,8 @@ class Optimistic(Settings):
         if layout.time in layout.key:
             raise InputError(must("key", "not be the time", layout.time, "rows of a key follow each other in time"))
         results = with_revisions(self.key_step.output(own, layout))
-        lines = [Line("scan", self.step.shown(), "per key, in order of {time}")]
+        effect = ", ".join(filter(None, ("per key, in order of {time}", self.step.runs_as(own))))
+        lines = [Line("scan", self.step.shown(), effect)]
         lines.append(Line("repairs", f"rows up to {self.bound} late", "holds rows with their states"))
         if self.forget_after is not None:
             lines.append(Line("forgets", f"a key that is silent for {self.forget_after}"))

@@ -103,11 +103,14 @@ class FoldStates:
     def array(self, states: Sequence[Any]) -> pa.StructArray:
         """States as they are kept: a struct, so that a null is no state at all."""
         if self.shape is None:
-            values = self._column(states, self.type)
-        else:
-            columns = [[state[place] for state in states] for place in range(len(self._types))]
-            arrays = [self._column(column, kind) for column, kind in zip(columns, self._types, strict=True)]
-            values = pa.StructArray.from_arrays(arrays, fields=list(self.type))
+            return self.of_columns([self._column(states, self.type)])
+        columns = [[state[place] for state in states] for place in range(len(self._types))]
+        return self.of_columns([self._column(each, kind) for each, kind in zip(columns, self._types, strict=True)])
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> pa.StructArray:
+        """States whose fields are columns by now, as they are kept."""
+        tuples = self.shape is not None
+        values = pa.StructArray.from_arrays(list(columns), fields=list(self.type)) if tuples else columns[0]
         return pa.StructArray.from_arrays([values], names=["state"])
 
     def values(self, column: pa.StructArray) -> list[Any]:

@@ -41,6 +41,9 @@ class Forgetting(KeyStep):
     def checked(self) -> bool:
         return self.step.checked
 
+    def runs_as(self, columns: pa.Schema) -> str:
+        return self.step.runs_as(columns)
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         return self.step.output(columns, layout)
 

@@ -105,6 +105,10 @@ class KeyStep(ABC):
         """Whether an output may be void as soon as its key has a next row: then no step can follow."""
         return False
 
+    def runs_as(self, columns: pa.Schema) -> str:
+        """How it works on rows with these columns, for people, where there is more than one way."""
+        return ""
+
     @abstractmethod
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         """The columns of its outputs, for rows with these; refuses what it cannot work on."""

@@ -55,6 +55,9 @@ class Mapped(KeyStep):
     def checked(self) -> bool:
         return True
 
+    def runs_as(self, columns: pa.Schema) -> str:
+        return self.step.runs_as(columns)
+
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         given = self.step.output(columns, layout)
         row_type(tuple(given.names))

@@ -18,6 +18,17 @@ _FIRST_US, _LAST_US = (
     (each - datetime(1970, 1, 1)) // datetime.resolution for each in (datetime(1, 1, 3), datetime(9999, 12, 29))
 )
 
+_CERTAIN = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_float64,
+    pa.types.is_float32,
+    pa.types.is_decimal,
+    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+
 
 def python_values(column: pa.Array) -> list[Any]:
     """The values of a column, null as None."""
@@ -30,6 +41,28 @@ def python_values(column: pa.Array) -> list[Any]:
         return _datetimes(column)
     values: list[Any] = column.to_pylist()
     return values
+
+
+def has_python_values(column: pa.Array) -> bool:
+    """Whether it is certain, and was found out without making them, that all values of a column can be made."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return all(has_python_values(column.field(number)) for number in range(kind.num_fields))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _is_text(column)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return has_python_values(column.flatten())
+    if pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC"):
+        return len(column) == 0 or _has_datetimes(column)
+    return any(asked(kind) for asked in _CERTAIN)
+
+
+def _is_text(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _dicts(column: pa.StructArray) -> list[Any]:

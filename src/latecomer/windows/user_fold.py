@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,11 @@ import pyarrow as pa
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s, Layout
 from latecomer.gives import own_columns
+from latecomer.windows.compiled_fold import mended, run_compiled, why_python
+from latecomer.windows.fold_compiler.kernels import Asked
+from latecomer.windows.fold_compiler.source import source_of
 from latecomer.windows.fold_states import FoldStates
-from latecomer.windows.key_steps import SELDOM, KeyStep, Ran, Work
+from latecomer.windows.key_steps import NO_ROWS, SELDOM, KeyStep, Ran, Work
 from latecomer.windows.operators import check_returns
 from latecomer.windows.python_fold import PythonFold, follow_rows
 from latecomer.windows.user_rows import UserOutputs, check_not_added, key_and_time, owners, row_type
@@ -38,6 +41,7 @@ class Fold(KeyStep):
     returns: pa.Schema
     version: str | int = 1
     name: str = "fold"
+    source: str | None = field(default=None, compare=False, repr=False)  # workers cannot read the file it is in
 
     def __init__(
         self,
@@ -51,7 +55,7 @@ class Fold(KeyStep):
         name = getattr(step, "__name__", "fold")
         for attribute, value in (
             *(("step", step), ("initial", initial), ("state_type", state)),
-            *(("returns", returns), ("version", version), ("name", name)),
+            *(("returns", returns), ("version", version), ("name", name), ("source", source_of(step))),
         ):
             object.__setattr__(self, attribute, value)
         if not callable(step):
@@ -71,8 +75,16 @@ class Fold(KeyStep):
         return FoldStates.like(self.name, self.state_type, self.initial)
 
     @property
+    def _asked(self) -> Asked:
+        return Asked(self.step, self.source, self.states, self.returns)
+
+    @property
     def checked(self) -> bool:
         return True
+
+    def runs_as(self, columns: pa.Schema) -> str:
+        why_not = why_python(self._asked, self.initial, columns)
+        return f"as Python: {why_not}" if why_not else "compiled when many rows have come"
 
     def output(self, columns: pa.Schema, layout: Layout) -> pa.Schema:
         own = pa.schema(own_columns(columns))
@@ -83,6 +95,19 @@ class Fold(KeyStep):
         return pa.schema([(STATE, pa.struct([("state", self.state_type)]))])
 
     def run(self, work: Work, layout: Layout) -> Ran:
+        written = run_compiled(self._asked, self.initial, work)
+        if written is None:
+            return self._run_python(work, layout)
+        rows, outputs = key_and_time(work.rows, layout), UserOutputs(self.returns, f"fold {self.name}")
+        given = outputs.columns_beside(rows, written.owner, written.outputs)
+        before, after = (
+            pa.RecordBatch.from_arrays([self.states.of_columns(each)], names=[STATE])
+            for each in (written.before, written.after)
+        )
+        ran = Ran(given, written.owner, before, after, NO_ROWS, [])
+        return mended(ran, written.redo, work, lambda part: self._run_python(part, layout))
+
+    def _run_python(self, work: Work, layout: Layout) -> Ran:
         states, outputs = self.states, UserOutputs(self.returns, f"fold {self.name}")
         ran = follow_rows(PythonFold(self.step, self.initial, states, outputs), work)
         owner = owners(ran.counts)

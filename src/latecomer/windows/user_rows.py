@@ -92,7 +92,11 @@ class UserOutputs:
         except WRONG as error:
             rule = "return values of the types that it says it returns"
             raise InputError(must(self._where, rule, str(error), "change it, or returns=")) from error
-        return joined(take_rows(rows, owner), arrays, self._returns.names)
+        return self.columns_beside(rows, owner, arrays)
+
+    def columns_beside(self, rows: pa.RecordBatch, owner: Int64s, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Outputs that are columns by now, beside columns of the rows that they come from."""
+        return joined(take_rows(rows, owner), columns, self._returns.names)
 
 
 def joined(rows: pa.RecordBatch, columns: Sequence[pa.Array], names: Sequence[str]) -> pa.RecordBatch:

@@ -20,11 +20,13 @@ from latecomer.optimistic import Optimistic
 from latecomer.progress import Measure, Progress
 from latecomer.runner import Between, Runner, header_of
 from latecomer.windows import Fold, KeyStep, RunningSum, Scan
+from latecomer.windows.fold_compiler.kernels import compiling_after
 from latecomer.windows.key_steps import NO_ROWS, Work, whole_outputs
 from latecomer_lab.report import Report, Target
 
 LAYOUT = Layout("ts", ("key",))
 MOST_TIMES, MOST_TIMES_OWN, MOST_TIMES_BOUND, MOST_READ = 2.0, 1.5, 1.3, 0.1
+COMPILED, PYTHON = 0, 1 << 60  # after how many rows own folds are compiled
 _SPAN_US = 400_000_000  # of event time, in a micro-batch
 
 
@@ -132,8 +134,10 @@ def run(bench: OptimisticBench, tell: Callable[[str], None]) -> Report:
         "optimistic, ten times the bound": lambda: optimistic(Optimistic(scan, "10 hours"), rows),
         "optimistic, 1 % late": lambda: optimistic(Optimistic(scan, "1 hour"), late),
         "optimistic, with barrier": lambda: optimistic(Optimistic(scan, "1 hour", barrier=True), rows),
-        "own fold without history": lambda: plain(own, few, bench.keys),
-        "own fold, optimistic": lambda: optimistic(Optimistic(own, "1 hour"), few),
+        "own fold without history": _as(PYTHON, lambda: plain(own, few, bench.keys)),
+        "own fold, optimistic": _as(PYTHON, lambda: optimistic(Optimistic(own, "1 hour"), few)),
+        "own fold compiled, without history": _as(COMPILED, lambda: plain(own, few, bench.keys)),
+        "own fold compiled, optimistic": _as(COMPILED, lambda: optimistic(Optimistic(own, "1 hour"), few)),
     }
     found = dict.fromkeys(paths, float("inf"))
     for number in range(bench.rounds + 1):  # the first one compiles
@@ -161,6 +165,16 @@ def run(bench: OptimisticBench, tell: Callable[[str], None]) -> Report:
         Target("share of held bytes read by a row ten deep", round(read, 4), MOST_READ, at_least=False),
     ]
     return report
+
+
+def _as(rows: int, path: Callable[[], float]) -> Callable[[], float]:
+    """A path on which own folds are compiled after so many rows."""
+
+    def run() -> float:
+        with compiling_after(rows):
+            return path()
+
+    return run
 
 
 def _times(name: str, found: dict[str, float], one: str, other: str, most: float) -> Target:
