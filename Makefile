@@ -1,7 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; each sets up what is missing first.
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults test-spark test-upgrade lint format bench dist lock clean
+.PHONY: help setup demo test test-faults test-spark test-upgrade lint format bench dist docs lock clean
 
 help:
 	@echo "make demo         a disordered stream through the operator, on your screen"
@@ -10,6 +10,7 @@ help:
 	@echo "make test-spark SPARK=4.0   what needs Spark, with another one (4.0, 4.1, 4.2), in an environment of its own"
 	@echo "make test-upgrade  a checkpoint goes on with one version of Spark after the other"
 	@echo "make dist         sdist and wheel, tried in empty environments"
+	@echo "make docs         the documentation as a site, its links checked and its code run"
 	@echo "make lint         ruff, mypy, import-linter"
 	@echo "make bench        the targets (about 15 minutes; \`latecomer bench sort\` takes half an hour more)"
 
@@ -33,6 +34,9 @@ test-upgrade: setup
 
 dist: setup
 	@scripts/dist
+
+docs: setup
+	@scripts/docs --run
 
 lint: setup
 	@$(BIN)/ruff check .
