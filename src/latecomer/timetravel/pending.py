@@ -9,17 +9,20 @@ Paper: TinTiN, section 6.3, but that there a late event is missing in all its wi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.outputs import LATENESS
 from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import Reach
 from latecomer.timetravel.tables import DONE, FIRE, FIRED, UNTIL
-from latecomer.timetravel.triggers import LAZY, times_wanted
+from latecomer.timetravel.triggers import EAGER, LAZY, times_wanted
+
+if TYPE_CHECKING:
+    from latecomer.timetravel.settings import TimeTravel
 
 COLUMNS = (UNTIL, DONE, FIRE, FIRED)
 
@@ -98,3 +101,15 @@ def still_pending(
             rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(column))
         rows = take_rows(rows, left)
     return pending._replace(done_us=done_us, fired=was_fired).take(left), rows
+
+
+def next_clock(pending: Pending, settings: TimeTravel) -> Int64s:
+    """Before the clock, the mark or what live has read plus one, comes so far, none is replayed unless its key speaks."""
+    reach, forced_us = settings.reach, pending.ts_us + (settings.bound_us + 1)
+    if settings.trigger == LAZY:
+        return np.minimum(pending.fire_us, forced_us)
+    if settings.trigger == EAGER:
+        starts = reach.windows[-1].steps
+        return starts.starts(pending.done_us) + (starts.length_us + reach.wait_us + 1)
+    wanted_us = np.where(pending.fired > 0, FOREVER_US, pending.fire_us)
+    return np.minimum(np.minimum(wanted_us, forced_us), pending.until_us + (reach.wait_us + 1))

@@ -81,6 +81,11 @@ class TimeTravel(Settings):
         return self.bound_us + 2 * self.reach.us
 
     @cached_property
+    def removal_us(self) -> int:
+        """How much longer what is recent of a silent key may stay, where there is much of it."""
+        return self.retention_us // 16
+
+    @cached_property
     def pace_us(self) -> int:
         """How often a key has an event: its period, or where that is not known, how often it has a result."""
         return self.holes.pace_us or self.reach.windows[-1].advance_us
@@ -91,7 +96,7 @@ class TimeTravel(Settings):
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         if timeline.punctuation(1) == FOREVER_US:
             return 0
-        oldest_us = int(timeline.mark_us[-1]) - self.retention_us
+        oldest_us = int(timeline.mark_us[-1]) - self.retention_us - self.removal_us
         return int((accepted_ts_us >= oldest_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
