@@ -243,8 +243,10 @@ class _Part(Store):
     """Every so many-th run of a store."""
 
     def __init__(self, whole: Store, number: int, of: int) -> None:
-        self._whole, self._number, self._of = whole, number, of
         self.notes = _Notes(whole.notes, f"{number}/{of}/")
+        if isinstance(whole, _Part):  # a part of a part is a part of the whole, found at once
+            whole, number, of = whole._whole, number * whole._of + whole._number, of * whole._of
+        self._whole, self._number, self._of = whole, number, of
 
     @property
     def chunks(self) -> list[Chunk]:

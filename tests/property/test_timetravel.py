@@ -246,6 +246,6 @@ def test_what_is_held_stays_within_the_bound_and_twice_the_reach() -> None:
 
 
 def test_a_machine_whose_contexts_never_expire_holds_more_than_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("latecomer.timetravel.state.Buckets.expire", lambda buckets, before_us: None)
+    monkeypatch.setattr("latecomer.timetravel.state.TimeBuckets.expire", lambda buckets, before_us: None)
     with pytest.raises(AssertionError, match=r"holds what it promises.*events held where at most"):
         check_machine(SHORT, runs=3, events=60, seed=4)

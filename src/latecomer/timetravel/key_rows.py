@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from latecomer._jit import kernel
 from latecomer.chunks import MANY, Chunk, Store
+from latecomer.codec import cuts
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
 from latecomer.search import lower_bound
 from latecomer.timetravel.tables import BUCKET, spread_out
@@ -33,6 +34,7 @@ Rows = list[pa.RecordBatch | None]  # of each table
 _REPLACES, _ALIVE = "_lc_replaces", "alive"
 _SLACK = 10_000  # void rows that are not worth a look
 _SMALL = 256
+_CHUNK_BYTES = 8_000_000
 
 
 class Touched(NamedTuple):
@@ -73,9 +75,7 @@ class KeyRows:
 
     def buckets(self) -> Buckets:
         """All buckets that may have rows."""
-        parts = [self._touched(each).bucket for each in self._generations()]
-        found: Buckets = np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint32)
-        return found
+        return distinct(*(self._touched(each).bucket for each in self._generations()))
 
     def take(self, buckets: Buckets) -> Rows:
         """The rows of buckets, which are in order; they are void now, and the buckets are to be put."""
@@ -90,7 +90,7 @@ class KeyRows:
         for generation in reversed(self._generations()):
             if len(buckets) == 0:
                 break
-            here, replaced = (np.zeros(len(buckets), dtype=np.bool_) for _ in range(2))
+            here, replaced = np.zeros((2, len(buckets)), dtype=np.bool_)
             for chunk in generation.index:
                 find_touched(buckets, *self._index(chunk), here, replaced)
             wanted = buckets[here]
@@ -105,13 +105,13 @@ class KeyRows:
         generations, present = self._generations(), [_buckets_of(rows) for rows in tables if rows is not None]
         if generations:
             present.append(replaced)  # those without rows too: older generations may have some
-        bucket = np.unique(np.concatenate([np.zeros(0, dtype=np.uint32), *present]))
+        bucket = distinct(*present)
         if len(bucket) == 0:
             return
         for table, rows in enumerate(tables):
             self._count(table, 0 if rows is None else rows.num_rows)
         number = generations[-1].number + 1 if generations else 0
-        self._write(number, Touched(bucket, np.isin(bucket, replaced, assume_unique=True)), tables)
+        self._write(number, Touched(bucket, among(bucket, replaced)), tables)
         self._tidy()
 
     def expire(self, before_us: Sequence[int]) -> None:
@@ -159,11 +159,16 @@ class KeyRows:
         """Store a generation; rows of a bucket stay in their order."""
         columns = [pa.array(touched.bucket), pa.array(touched.replaces.view(np.uint8))]
         index = pa.RecordBatch.from_arrays(columns, names=[BUCKET, _REPLACES])
-        self._store.append(index, np.zeros(index.num_rows, dtype=np.int64), number * self._runs)
+        self._append(index, np.zeros(index.num_rows, dtype=np.int64), number * self._runs)
         for table, rows in enumerate(tables):
             if rows is not None:
                 rows = take_rows(rows, np.argsort(_buckets_of(rows), kind="stable"))
-                self._store.append(rows, self._times[table](rows), number * self._runs + 1 + table)
+                self._append(rows, self._times[table](rows), number * self._runs + 1 + table)
+
+    def _append(self, rows: pa.RecordBatch, ts_us: Int64s, run: int) -> None:
+        """Store rows in few chunks: what a micro-batch needs of a large generation is in all of them."""
+        for start, stop in cuts(rows, _CHUNK_BYTES):
+            self._store.append(rows.slice(start, stop - start), ts_us[start:stop], run, whole=True)
 
     def _tidy(self) -> None:
         """Unite generations of about one size at the end, and all if most rows are void."""
@@ -194,17 +199,17 @@ class KeyRows:
                 tables[table].append([_without(self._store.read(chunk), covered) for chunk in chunks])
             every.append(touched.bucket)
             if generation is not generations[0]:
-                covered = np.union1d(covered, touched.bucket[touched.replaces])
-        replacing = np.union1d(covered, self._replaced(generations[0]))
+                covered = distinct(covered, touched.bucket[touched.replaces])
+        replacing = distinct(covered, self._replaced(generations[0]))
         for generation in generations:
             self._store.drop([*generation.index, *(chunk for chunks in generation.tables for chunk in chunks)])
         rows = [_together(each) for each in tables]
         if before_us is not None:
             rows = [self._from(table, part, before_us[table]) for table, part in enumerate(rows)]
         kept = [_buckets_of(part) for part in rows if part is not None] if oldest else every
-        bucket = np.unique(np.concatenate(kept)) if kept else np.zeros(0, dtype=np.uint32)
+        bucket = distinct(*kept)
         if len(bucket):
-            replaces = np.full(len(bucket), oldest) | np.isin(bucket, replacing, assume_unique=True)
+            replaces = among(bucket, replacing) | oldest
             self._write(generations[-1].number, Touched(bucket, replaces), rows)
 
     def _replaced(self, generation: Generation) -> Buckets:
@@ -222,9 +227,26 @@ class KeyRows:
 
 def places_of(buckets: Buckets, rows: pa.RecordBatch) -> Int64s:
     """Which rows, in the order of their buckets, are in some of them."""
-    first, stop = (np.zeros(len(buckets), dtype=np.int64) for _ in range(2))
-    find_stretches(buckets, _buckets_of(rows), first, stop)
+    of_rows = _buckets_of(rows)
+    from_, to = np.searchsorted(buckets, of_rows[0]), np.searchsorted(buckets, of_rows[-1], side="right")
+    first, stop = np.zeros((2, to - from_), dtype=np.int64)
+    find_stretches(buckets[from_:to], of_rows, first, stop)
     return spread_out(first, stop)[0]
+
+
+def distinct(*parts: Buckets) -> Buckets:
+    """The buckets of all parts, each once, in order."""
+    buckets = np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint32)
+    new = np.ones(len(buckets), dtype=np.bool_)
+    np.not_equal(buckets[1:], buckets[:-1], out=new[1:])
+    return buckets[new]
+
+
+def among(buckets: Buckets, others: Buckets) -> Bools:
+    """Which of some buckets are among others; both are in order."""
+    here, replaced = np.zeros((2, len(buckets)), dtype=np.bool_)
+    find_touched(buckets, others, np.ones(len(others), dtype=np.bool_), here, replaced)
+    return here
 
 
 def _buckets_of(rows: pa.RecordBatch) -> Buckets:
@@ -234,10 +256,8 @@ def _buckets_of(rows: pa.RecordBatch) -> Buckets:
 
 def _without(rows: pa.RecordBatch, covered: Buckets) -> pa.RecordBatch:
     """Rows in the order of their buckets, without those of some."""
-    bucket = _buckets_of(rows)
-    here, replaced = (np.zeros(len(bucket), dtype=np.bool_) for _ in range(2))
-    find_touched(bucket, covered, np.ones(len(covered), dtype=np.bool_), here, replaced)
-    return take_rows(rows, np.flatnonzero(~here)) if here.any() else rows
+    gone = among(_buckets_of(rows), covered)
+    return take_rows(rows, np.flatnonzero(~gone)) if gone.any() else rows
 
 
 def _together(generations: Sequence[list[pa.RecordBatch]]) -> pa.RecordBatch | None:

@@ -25,15 +25,16 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Layout, sort_times, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, sort_times, take_rows
 from latecomer.outputs import Output, Pane, late, refused, revisable
 from latecomer.progress import Timeline
+from latecomer.runs import StoredRuns
 from latecomer.timetravel.comparison import Changes, Comparison, Standing, compare, repeat, standing_results
 from latecomer.timetravel.contexts import Contexts, unite_contexts
 from latecomer.timetravel.final_results import Finality, live_moments, replay_moments
 from latecomer.timetravel.firing import fire
 from latecomer.timetravel.key_history import Accepted, KeyHistory, MicroBatch, follow_events
-from latecomer.timetravel.key_rows import Buckets
+from latecomer.timetravel.key_rows import Buckets, distinct
 from latecomer.timetravel.live import LiveInstance
 from latecomer.timetravel.pending import Pending, pending_replays, still_pending
 from latecomer.timetravel.replay import Replica, Results, held_events
@@ -45,16 +46,17 @@ from latecomer.windows.operators import Behind
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
 
-LIVE, STATE = range(2)
+LIVE, STATE, WAITING = range(3)
 NO_HOLE = "no_hole"
 
 _END_TICK = FOREVER_US - 1
 
 
 class Arrived(NamedTuple):
-    """The events of a micro-batch, sorted."""
+    """The events of a micro-batch, sorted; of those on time the ticks in which it is their turn."""
 
     on_time: EventBatch | None = None
+    turn: Int64s = np.zeros(0, dtype=np.int64)
     late: EventBatch | None = None
 
 
@@ -65,33 +67,45 @@ class TimeTraveller(Machine):
         super().__init__(store, layout)
         self._settings, self._reach = settings, settings.reach
         self._start = settings.operator.layout_after(layout).time
-        self._live = LiveInstance(settings, store.part(LIVE, 2), layout)
-        self._state = State(store.part(STATE, 2), settings, layout)
+        self._live = LiveInstance(settings, store.part(LIVE, 3), layout)
+        self._state = State(store.part(STATE, 3), settings, layout)
+        self._waiting = store.part(WAITING, 3)
 
     @property
     def held(self) -> int:
-        """Events held: recent ones, contexts and late ones; not what the live instance holds of its windows."""
-        return self._state.events
+        """Events held: those that wait, recent ones, contexts and late ones; not what live holds of its windows."""
+        return self._state.events + self._waiting.rows
 
     def punctuation(self, timeline: Timeline) -> int:
         return self._settings.punctuation(timeline)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        batch = EventBatch(widened(batch.rows), batch.layout)
-        punctuation_us, mark_us = timeline.punctuation_before(batch.tick, 1), timeline.mark_before(batch.tick)
+        batch, delayed = EventBatch(widened(batch.rows), batch.layout), self._settings.delayed(timeline)
+        punctuation_us, mark_us = delayed.punctuation_before(batch.tick, 1), timeline.mark_before(batch.tick)
         too_late = (punctuation_us == FOREVER_US) | (batch.ts_us < mark_us - self._settings.bound_us)
         if too_late.any():
             yield from refused(batch, too_late, punctuation_us, timeline)
         behind = (batch.ts_us <= punctuation_us) & ~too_late
-        on_time = batch.filter(~behind & ~too_late).sorted()
-        yield from self._run(Arrived(on_time, batch.filter(behind).sorted()), timeline, ending=False)
+        on_time = self._in_turn(batch.filter(~behind & ~too_late).sorted(), delayed)
+        yield from self._run(on_time._replace(late=batch.filter(behind).sorted()), delayed, ending=False)
         if timeline.punctuation(1) == FOREVER_US:  # all sources have ended: nothing can be repaired any more
             yield from self.finish()
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        yield from self._run(Arrived(), end_of_stream(self._state.mark_us), ending=True)
+        timeline = end_of_stream(self._state.mark_us)
+        yield from self._run(self._in_turn(None, timeline), timeline, ending=True)
         self._state.clear()
+
+    def _in_turn(self, arrived: EventBatch | None, timeline: Timeline) -> Arrived:
+        """The events on time whose turn it is: at once, or where they wait, in the tick in which they have waited."""
+        if not self._settings.wait_us:
+            return Arrived() if arrived is None else Arrived(arrived, arrived.tick)
+        punctuations_us = timeline.punctuations(1)
+        on_time = StoredRuns(self._waiting, self.layout).release(arrived, int(punctuations_us[-1]))
+        if on_time is None:
+            return Arrived()
+        return Arrived(on_time, timeline.tick[np.searchsorted(punctuations_us, on_time.ts_us)])
 
     def _run(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> Iterator[Output]:
         """A micro-batch, from the state before it to the state after it."""
@@ -99,7 +113,7 @@ class TimeTraveller(Machine):
         stored, batch = self._load(arrived, timeline, ending=ending)
 
         history = follow_events(batch)
-        yield from no_hole_output(history.refused, timeline)
+        yield from no_hole_output(history.refused, timeline, settings.wait_us)
         given = self._run_live(arrived.on_time, history.accepted, timeline)
         spoke, silent = by_touch(given, stored.touched, self.layout.key, ending=ending)
         batch.tables.add("live", spoke)
@@ -139,7 +153,7 @@ class TimeTraveller(Machine):
     def _load(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> tuple[Stored, MicroBatch]:
         """Read what the micro-batch needs of the state, and number the keys of all its tables."""
         late_us = np.zeros(0, dtype=np.int64) if arrived.late is None else arrived.late.ts_us
-        rows = [events.rows for events in arrived if events is not None]
+        rows = [events.rows for events in (arrived.on_time, arrived.late) if events is not None]
         came = [buckets_of(each, self.layout.key) for each in rows] or [np.zeros(0, dtype=np.uint32)]
         clock_us = max(int(timeline.mark_us[-1]), min(timeline.punctuation(1), FOREVER_US - 1) + 1)
         touched = self._state.touched(np.concatenate(came), FOREVER_US if ending else clock_us)
@@ -150,10 +164,11 @@ class TimeTraveller(Machine):
         self, stored: Stored, arrived: Arrived, timeline: Timeline, live: pa.RecordBatch | None = None
     ) -> MicroBatch:
         """Tables of what is stored, what has arrived, and what live gave."""
+        turn, late = np.argsort(arrived.turn, kind="stable"), arrived.late
         tables = {
             "recent": stored.recent,
-            "on_time": _with_role(arrived.on_time, RECENT),
-            "late": _with_role(arrived.late, LATE),
+            "on_time": _with_role(arrived.on_time, turn, RECENT),
+            "late": None if late is None else _with_role(late, np.argsort(late.tick, kind="stable"), LATE),
             "pending": stored.pending,
             "long_holes": stored.long_holes,
             "young_results": stored.young_results,
@@ -162,7 +177,8 @@ class TimeTraveller(Machine):
             "results": stored.results.rows,
             "live": live,
         }
-        return MicroBatch(Tables(tables, self.layout.key), timeline, self.layout, self._settings)
+        numbered = Tables(tables, self.layout.key)
+        return MicroBatch(numbered, arrived.turn[turn], timeline, self.layout, self._settings)
 
     def _replay(self, batch: MicroBatch, history: KeyHistory, contexts: Contexts) -> Results | None:
         """What the application makes of the contexts; None if nothing."""
@@ -184,7 +200,7 @@ class TimeTraveller(Machine):
         """What the live instance gave of keys that the micro-batch does not touch; what may change of it is stored."""
         if rows is None:
             return
-        buckets = np.unique(buckets_of(rows, self.layout.key))
+        buckets = distinct(buckets_of(rows, self.layout.key))
         batch = self._batch(
             self._state.look(buckets, int(timeline.punctuations(1)[0])), Arrived(), timeline, rows
         )
@@ -233,11 +249,11 @@ def end_of_stream(mark_us: int) -> Timeline:
     return Timeline(tick, mark, np.array([NEVER_US, FOREVER_US]))
 
 
-def no_hole_output(events: EventBatch | None, timeline: Timeline) -> Iterator[Output]:
-    """Late events that fall into no hole, for the lane `late`."""
+def no_hole_output(events: EventBatch | None, timeline: Timeline, wait_us: int) -> Iterator[Output]:
+    """Late events that fall into no hole, for the lane `late`; the timeline is so much behind the stream's own."""
     if events is not None and len(events):
         aside = events.sorted()
-        yield late(aside, timeline.mark_before(aside.tick) - aside.ts_us, NO_HOLE)
+        yield late(aside, timeline.mark_before(aside.tick) + wait_us - aside.ts_us, NO_HOLE)
 
 
 def by_touch(
@@ -264,10 +280,9 @@ def result_outputs(
             yield revisable(some, 1 if change is None else pa.array(change[places]), pane, is_final)
 
 
-def _with_role(events: EventBatch | None, role: int) -> pa.RecordBatch | None:
+def _with_role(events: EventBatch | None, order: Int64s, role: int) -> pa.RecordBatch | None:
     """Events in the order of processing, tick by tick, with why they are stored."""
     if events is None:
         return None
-    order = np.argsort(events.tick, kind="stable")
     rows = events.rows if bool((np.diff(order) == 1).all()) else take_rows(events.rows, order)
     return rows.append_column(ROLE, pa.array(np.full(len(events), role, dtype=np.int8)))

@@ -77,9 +77,10 @@ def _new_replays(batch: MicroBatch, accepted: Accepted) -> tuple[Pending, pa.Rec
     if batch.settings.trigger == LAZY:
         fire_us = np.maximum(mark_us, until_us + (reach.wait_us + 1)) + batch.settings.pace_us
     else:
-        fire_us = times_wanted(
-            batch.settings.trigger, events.user_rows.append_column(LATENESS, pa.array(mark_us - events.ts_us))
-        )
+        wait_us = batch.settings.wait_us  # the mark here is so much behind the stream's own
+        late = events.user_rows.append_column(LATENESS, pa.array(mark_us + wait_us - events.ts_us))
+        wanted_us = times_wanted(batch.settings.trigger, late)
+        fire_us = np.where(wanted_us == FOREVER_US, FOREVER_US, wanted_us - wait_us)
     values = (until_us, events.ts_us - reach.us, fire_us, np.zeros(len(chosen), dtype=np.int64))
     new = Pending(accepted.key[chosen], events.ts_us, events.tick, accepted.moment[chosen], *values)
     rows = events.rows.select([*batch.layout.key, batch.layout.time])

@@ -18,7 +18,7 @@ from latecomer.timetravel.comparison import Standing
 from latecomer.timetravel.hole_tracking import mark_near
 from latecomer.timetravel.holes import ALWAYS
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch
-from latecomer.timetravel.key_rows import Buckets, KeyRows
+from latecomer.timetravel.key_rows import Buckets, KeyRows, distinct
 from latecomer.timetravel.pending import Pending, next_clock
 from latecomer.timetravel.tables import CONTEXT, FROM, HOLE_COLUMNS, ROLE, TO, Tables, with_buckets
 from latecomer.timetravel.time_buckets import Alarms, Loaded, TimeBuckets, without_bucket
@@ -81,7 +81,7 @@ class State:
         """
         due = self._alarms.due(clock_us)
         more = self._by_key.buckets() if clock_us == FOREVER_US else due
-        return np.unique(np.concatenate([arrived, more]))
+        return distinct(arrived, more)
 
     def load(self, touched: Buckets, late_us: Int64s, punctuation_us: int) -> Stored:
         """Read what a micro-batch needs that has late events at these times and begins at this punctuation.

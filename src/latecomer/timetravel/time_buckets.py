@@ -12,7 +12,7 @@ from latecomer._jit import kernel
 from latecomer.chunks import Chunk, Store, small_groups
 from latecomer.events import FOREVER_US, Bools, Int64s, concat_rows, int64_view, sort_times, take_rows
 from latecomer.search import lower_bound
-from latecomer.timetravel.key_rows import Buckets
+from latecomer.timetravel.key_rows import Buckets, distinct
 from latecomer.timetravel.tables import BUCKET, with_buckets
 
 _DUE = "_lc_due"
@@ -121,7 +121,7 @@ class Alarms:
             due = int64_view(rows.column(_DUE)) <= clock_us
             found.append(rows.column(BUCKET).to_numpy()[due])
             self._rows.append(take_rows(rows, np.flatnonzero(~due)))
-        return np.unique(np.concatenate(found))
+        return distinct(*found)
 
 
 def without_bucket(rows: pa.RecordBatch) -> pa.RecordBatch:
