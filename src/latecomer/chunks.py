@@ -244,9 +244,11 @@ class _Part(Store):
 
     def __init__(self, whole: Store, number: int, of: int) -> None:
         self.notes = _Notes(whole.notes, f"{number}/{of}/")
+        self._whole: Store = whole
+        self._number, self._of = number, of
         if isinstance(whole, _Part):  # a part of a part is a part of the whole, found at once
-            whole, number, of = whole._whole, number * whole._of + whole._number, of * whole._of
-        self._whole, self._number, self._of = whole, number, of
+            self._whole = whole._whole
+            self._number, self._of = number * whole._of + whole._number, of * whole._of
 
     @property
     def chunks(self) -> list[Chunk]:

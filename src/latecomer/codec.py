@@ -115,9 +115,7 @@ def rows_to_bytes(rows: pa.RecordBatch, *, compressed: bool = False) -> bytes:
     return batch_to_bytes(_without_twins(rows), _COMPRESSED) if compressed else batch_to_bytes(rows)
 
 
-def rows_from_bytes(
-    data: bytes | pa.Buffer, *, wide: bool = True, choose: Choose | None = None
-) -> pa.RecordBatch:
+def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True, choose: Choose | None = None) -> pa.RecordBatch:
     """What `rows_to_bytes` was given, or some of it; flat columns point into the bytes unless they are compressed.
 
     Wide text has 64-bit offsets, so that many pieces can be put together to more than 2 GB.

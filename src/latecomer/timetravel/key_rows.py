@@ -2,13 +2,13 @@
 
 Keys are told apart by buckets: 32 bits of their hash, so that hardly ever two share one. Every micro-batch adds a
 generation: the buckets that it touched, with all the rows that they have now. What older generations have of those
-buckets is void. So what is not touched is not written; and an index, the buckets of each generation in order, tells which
-generations are to be read. Few are where keys that speak go on speaking, or are new.
+buckets is void. So what is not touched is not written; and an index, the buckets of each generation in order, tells
+which generations are to be read. Few are where keys that speak go on speaking, or are new.
 
 Invariants
 1. The rows of a bucket are those of the newest generation that replaces it, and what newer ones add.
-2. Generations of about one size are united, eight at a time; all of them where more rows are void than are not. So a row
-   is written a few times only, however many keys there are.
+2. Generations of about one size are united, eight at a time; all of them where more rows are void than are not. So a
+   row is written a few times only, however many keys there are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Generation(NamedTuple):
     """The chunks of a generation: of the index, and of each table."""
 
     number: int
-    index: list[Chunk]
+    listed: list[Chunk]
     tables: list[list[Chunk]]
 
     @property
@@ -59,7 +59,7 @@ class Generation(NamedTuple):
     @property
     def level(self) -> int:
         """The same for generations of about one size."""
-        return max(_SMALL, self.rows + sum(chunk.rows for chunk in self.index)).bit_length() // 3
+        return max(_SMALL, self.rows + sum(chunk.rows for chunk in self.listed)).bit_length() // 3
 
 
 class KeyRows:
@@ -91,7 +91,7 @@ class KeyRows:
             if len(buckets) == 0:
                 break
             here, replaced = np.zeros((2, len(buckets)), dtype=np.bool_)
-            for chunk in generation.index:
+            for chunk in generation.listed:
                 find_touched(buckets, *self._index(chunk), here, replaced)
             wanted = buckets[here]
             for table, chunks in enumerate(generation.tables if len(wanted) else []):
@@ -143,7 +143,7 @@ class KeyRows:
             number, place = divmod(chunk.run, self._runs)
             if number not in found:
                 found[number] = Generation(number, [], [[] for _ in self._times])
-            (found[number].index if place == 0 else found[number].tables[place - 1]).append(chunk)
+            (found[number].listed if place == 0 else found[number].tables[place - 1]).append(chunk)
         return [found[number] for number in sorted(found)]
 
     def _index(self, chunk: Chunk) -> tuple[Buckets, Bools]:
@@ -151,7 +151,7 @@ class KeyRows:
         return _buckets_of(rows), rows.column(_REPLACES).to_numpy().view(np.bool_)
 
     def _touched(self, generation: Generation) -> Touched:
-        parts = [self._index(chunk) for chunk in generation.index]
+        parts = [self._index(chunk) for chunk in generation.listed]
         bucket, replaces = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Touched(bucket, replaces)
 
@@ -202,7 +202,7 @@ class KeyRows:
                 covered = distinct(covered, touched.bucket[touched.replaces])
         replacing = distinct(covered, self._replaced(generations[0]))
         for generation in generations:
-            self._store.drop([*generation.index, *(chunk for chunks in generation.tables for chunk in chunks)])
+            self._store.drop([*generation.listed, *(chunk for chunks in generation.tables for chunk in chunks)])
         rows = [_together(each) for each in tables]
         if before_us is not None:
             rows = [self._from(table, part, before_us[table]) for table, part in enumerate(rows)]

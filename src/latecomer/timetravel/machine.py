@@ -201,9 +201,7 @@ class TimeTraveller(Machine):
         if rows is None:
             return
         buckets = distinct(buckets_of(rows, self.layout.key))
-        batch = self._batch(
-            self._state.look(buckets, int(timeline.punctuations(1)[0])), Arrived(), timeline, rows
-        )
+        batch = self._batch(self._state.look(buckets, int(timeline.punctuations(1)[0])), Arrived(), timeline, rows)
         pending, _ = pending_replays(batch, None)
         finality = Finality(batch, follow_events(batch), ticks)
         yield from self._live_output(batch.tables, finality, ticks, pending)

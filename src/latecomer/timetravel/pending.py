@@ -105,7 +105,7 @@ def still_pending(
 
 
 def next_clock(pending: Pending, settings: TimeTravel) -> Int64s:
-    """Before the clock, the mark or what live has read plus one, comes so far, none is replayed unless its key speaks."""
+    """Before the clock comes so far, the mark or what live has read plus one, none is replayed if its key is silent."""
     reach, forced_us = settings.reach, pending.ts_us + (settings.bound_us + 1)
     if settings.trigger == LAZY:
         return np.minimum(pending.fire_us, forced_us)

@@ -1,8 +1,8 @@
 """What time travel stores between micro-batches, in parts of a store.
 
 Contexts, holes and results lie in buckets of time: a micro-batch reads those its late events touch, and what is too old
-is removed. Recent events, long holes, pending replays and young results lie by key: a micro-batch reads and writes those
-of the keys that it touches, which have events in it or replays that may come.
+is removed. Recent events, long holes, pending replays and young results lie by key: a micro-batch reads and writes
+those of the keys that it touches, which have events in it or replays that may come.
 """
 
 from __future__ import annotations

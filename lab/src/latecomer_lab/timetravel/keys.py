@@ -9,15 +9,16 @@ stored, do not count; what is stored is united now and then, so the figure is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout
 from latecomer.runner import Between, Runner
-from latecomer.timetravel import Holes, Period, TimeTravel, holes_of
+from latecomer.timetravel import Period, TimeTravel
 from latecomer.windows import Sum, Window, WindowAggregation
 from latecomer_lab.report import Report, Target
 
@@ -40,11 +41,12 @@ class KeysBench:
     seed: int = 0
 
 
-def run_keys(settings: KeysBench) -> Report:
+def run_keys(settings: KeysBench, tell: Callable[[str], None]) -> Report:
     """All ways in which keys may speak, with events on time and with some late."""
     report = Report("timetravel keys", asdict(settings))
     for late in (0, settings.late):
         for way in (SAME, RANDOM, NEW):
+            tell(f"{way}, {f'1 in {late} late' if late else 'on time'}")
             many = _milliseconds(settings, way, settings.keys, late)
             few = _milliseconds(settings, way, max(1, settings.keys // SHARE), late)
             ratio = round(float(many.mean() / few.mean()), 2)
@@ -57,18 +59,14 @@ def run_keys(settings: KeysBench) -> Report:
     return report
 
 
-def _milliseconds(settings: KeysBench, way: str, keys: int, late: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _milliseconds(settings: KeysBench, way: str, keys: int, late: int) -> npt.NDArray[np.float64]:
     """The processor's milliseconds of each micro-batch that counts."""
     window = WindowAggregation(Window("12 hours"), (Sum("value"),))
-    runner = Runner(TimeTravel(window, "2 days", _holes()), LAYOUT, between=Between.REBUILD)
+    runner = Runner(TimeTravel(window, "2 days", Period("1 day")), LAYOUT, between=Between.REBUILD)
     for batch in _first(keys):
         runner.push(batch)
     seconds = [runner.push(batch).seconds for batch in _batches(settings, way, keys, late)]
     return np.array(seconds[settings.warm :]) * 1_000
-
-
-def _holes() -> Holes:
-    return holes_of("1 day", None, None)
 
 
 def _first(keys: int) -> Iterator[EventBatch]:
