@@ -78,7 +78,11 @@ class NaiveTimeTravel:
         periodicity_us: int = 1,
         retract: bool = True,
         shifted: bool = True,
+        wait_us: int = 0,
     ) -> None:
+        self.wait_us = wait_us
+        self._waiting: list[Event] = []
+        self._largest_us = NEVER_US
         self.app, self.span_us, self.steps, self.bound_us = app, sum(app.sizes_us), len(app.sizes_us), bound_us
         assert bound_us >= self.span_us
         self.holes, self.trigger, self.retract = holes, trigger, retract
@@ -96,7 +100,7 @@ class NaiveTimeTravel:
     @property
     def held(self) -> int:
         """How many events are held."""
-        return sum(len(held.events()) for held in self._keys.values())
+        return sum(len(held.events()) for held in self._keys.values()) + len(self._waiting)
 
     def tick(self, events: Sequence[Event], tick: int) -> list[Given]:
         """Take all events of a tick: the late ones first, then those on time."""
@@ -106,23 +110,40 @@ class NaiveTimeTravel:
             if event.ts_us < self.mark_us:
                 given += self._take_late(event)
         on_time = [event for event in in_order(events) if event.ts_us >= self.mark_us]
+        if self.wait_us:
+            on_time = self._waited(on_time)
+        else:
+            self.mark_us = max([self.mark_us, *(event.ts_us for event in on_time)])
         for event in on_time:
             self._take_on_time(event)
-        self.mark_us = max([self.mark_us, *(event.ts_us for event in on_time)])
         if self.mark_us > NEVER_US:
             given += self._give_live(self.mark_us - 1)
         given += self._replay_together([late for late in self._pending if self._is_due(late, on_time)])
         self._remove()
         return given
 
+    def _waited(self, arrived: Sequence[Event]) -> list[Event]:
+        """Events wait until the mark, which is so far behind the largest time of all, has passed them."""
+        self._waiting += arrived
+        self._largest_us = max([self._largest_us, *(event.ts_us for event in arrived)])
+        if self._largest_us == NEVER_US:
+            return []
+        self.mark_us = self._largest_us - self.wait_us
+        leaving = in_order(event for event in self._waiting if event.ts_us < self.mark_us)
+        self._waiting = [event for event in self._waiting if event.ts_us >= self.mark_us]
+        return leaving
+
     def finish(self) -> list[Given]:
         """The stream is over: all live results, then all replays that are still to come."""
+        for event in in_order(self._waiting):
+            self._take_on_time(event)
+        self._waiting = []
         given = self._give_live(FOREVER_US)
         return given + self._replay_together(list(self._pending))
 
     def _take_late(self, event: Event) -> list[Given]:
         held = self._keys.setdefault(event.key, Held())
-        if event.ts_us < self.mark_us - self.bound_us:
+        if event.ts_us < self.mark_us + self.wait_us - self.bound_us:
             self.late.append((event.id, "too_late"))
             return []
         if any(self.holes.same(event, other) for other in held.late) or not self._finds_place(event, held):
@@ -187,7 +208,7 @@ class NaiveTimeTravel:
             return bool(starts_in(late.done_us, min(late.until_us, self._passed_us), self.app.advances_us[-1]))
         if callable(self.trigger) and not late.fired:
             at_us = self.trigger(late.event)
-            return at_us is not None and self.mark_us >= at_us
+            return at_us is not None and self.mark_us + self.wait_us >= at_us
         return complete
 
     def _waits_for_others(self, late: Pending) -> bool:

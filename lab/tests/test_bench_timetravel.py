@@ -31,6 +31,16 @@ def test_the_bench_shows_and_writes_its_figures(spark: SparkSession, tmp_path: P
     assert all(target["met"] for name, target in figures.items() if not name.startswith("throughput"))
 
 
+def test_what_a_batch_costs_by_the_keys_it_touches_is_measured(tmp_path: Path) -> None:
+    written = tmp_path / "keys.json"
+    answer = CliRunner().invoke(app, ["bench", "timetravel", "--keys", "1000", "--json", str(written)])
+    assert answer.exit_code == 0, answer.output
+    report = json.loads(written.read_text())
+    ways = ["the same keys", "keys at random", "keys that are new"]
+    assert [row["keys"] for row in report["results"]] == ways * 2
+    assert len(report["targets"]) == 6
+
+
 def test_too_few_batches_end_with_code_2_and_no_traceback() -> None:
     answer = run("bench", "timetravel", "--meters", "6", "--days", "3", "--batch", "500")
     assert answer.returncode == 2

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.codec import (
+    Choose,
     cuts,
     dump_arrays,
     integers,
@@ -117,8 +118,8 @@ class Store(ABC):
         """Read chunks and remove them."""
 
     @abstractmethod
-    def read(self, chunk: Chunk) -> pa.RecordBatch:
-        """Read a chunk and keep it."""
+    def read(self, chunk: Chunk, choose: Choose | None = None) -> pa.RecordBatch:
+        """Read a chunk and keep it; choose: which of its rows, of which it sees columns of fixed size."""
 
     @abstractmethod
     def drop(self, chunks: Iterable[Chunk]) -> None:
@@ -176,14 +177,14 @@ class ChunkStore(Store):
             self.drop([chunk])
             yield rows
 
-    def read(self, chunk: Chunk) -> pa.RecordBatch:
+    def read(self, chunk: Chunk, choose: Choose | None = None) -> pa.RecordBatch:
         key = (chunk.run, chunk.number)
         data = self._pending.get(key)
         if data is None:
             data = self._fetched.get(key)
         if data is None:
             data = self._fetched[key] = self._backend.get(*key)
-        return _wide_ticks(rows_from_bytes(data))
+        return _wide_ticks(rows_from_bytes(data, choose=choose))
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         for chunk in list(chunks):
@@ -242,8 +243,12 @@ class _Part(Store):
     """Every so many-th run of a store."""
 
     def __init__(self, whole: Store, number: int, of: int) -> None:
-        self._whole, self._number, self._of = whole, number, of
         self.notes = _Notes(whole.notes, f"{number}/{of}/")
+        self._whole: Store = whole
+        self._number, self._of = number, of
+        if isinstance(whole, _Part):  # a part of a part is a part of the whole, found at once
+            self._whole = whole._whole
+            self._number, self._of = number * whole._of + whole._number, of * whole._of
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -258,8 +263,8 @@ class _Part(Store):
     def take(self, chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
         return self._whole.take([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])
 
-    def read(self, chunk: Chunk) -> pa.RecordBatch:
-        return self._whole.read(chunk._replace(run=self._outside(chunk.run)))
+    def read(self, chunk: Chunk, choose: Choose | None = None) -> pa.RecordBatch:
+        return self._whole.read(chunk._replace(run=self._outside(chunk.run)), choose)
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         self._whole.drop([chunk._replace(run=self._outside(chunk.run)) for chunk in chunks])

@@ -7,15 +7,16 @@ byte or less per element.
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from latecomer.events import Int64s, as_bits
+from latecomer.events import Int64s, as_bits, take_rows
 
 Arrays = Mapping[str, "Int64s | pa.Array"]
+Choose = Callable[[pa.RecordBatch], Int64s]  # places of rows
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
 
@@ -114,12 +115,14 @@ def rows_to_bytes(rows: pa.RecordBatch, *, compressed: bool = False) -> bytes:
     return batch_to_bytes(_without_twins(rows), _COMPRESSED) if compressed else batch_to_bytes(rows)
 
 
-def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True) -> pa.RecordBatch:
-    """What `rows_to_bytes` was given; flat columns point into the bytes unless they are compressed.
+def rows_from_bytes(data: bytes | pa.Buffer, *, wide: bool = True, choose: Choose | None = None) -> pa.RecordBatch:
+    """What `rows_to_bytes` was given, or some of it; flat columns point into the bytes unless they are compressed.
 
     Wide text has 64-bit offsets, so that many pieces can be put together to more than 2 GB.
     """
     rows = _with_twins(batch_from_bytes(data))
+    if choose is not None:
+        rows = take_rows(rows, choose(rows))
     for place, column in enumerate(rows.columns):
         if pa.types.is_dictionary(column.type):
             plain = column.dictionary_decode()

@@ -8,10 +8,11 @@ import numpy.typing as npt
 from latecomer._jit import bare_kernel
 
 Int64s = npt.NDArray[np.int64]
+Whole = Int64s | npt.NDArray[np.uint32]
 
 
 @bare_kernel
-def lower_bound(values: Int64s, low: int, high: int, wanted: int) -> int:
+def lower_bound(values: Whole, low: int, high: int, wanted: int) -> int:
     """The first place in [low, high) whose value is not below `wanted`; `high` if there is none."""
     while low < high:
         middle = (low + high) >> 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from latecomer.events import Int64s
 from latecomer.outputs import Lane, Output, Pane
 from latecomer.testing import Run, check_machine, run_machine
-from latecomer.timetravel import CustomHoles, Holes, Period, TimeTravel, Trigger
+from latecomer.timetravel import Anywhere, CustomHoles, Holes, Period, TimeTravel, Trigger
 from latecomer.windows import Chain, Sum, Window, WindowAggregation
 from tests.naive_holes import Event, Given
 from tests.naive_timetravel import NaiveTimeTravel
@@ -192,6 +192,22 @@ def test_shards_say_together_what_the_whole_says(
     check_shards(case.machine(kind.machine, when.machine), events, draw_cuts(data, events))
 
 
+@given(case=cases(), when=TRIGGERS, wait_us=st.integers(1, 12), rows=st.lists(st.tuples(*[st.integers(0, 60)] * 3)))
+@settings(max_examples=15, deadline=None)
+def test_with_all_delays_below_the_wait_every_first_answer_is_right(
+    case: Case, when: When, wait_us: int, rows: list[tuple[int, int, int]]
+) -> None:
+    case = case._replace(bound_us=case.bound_us + wait_us, wait_us=wait_us, retract=True)
+    events = arriving([Event(ts_us, key % 3, ts_us + late % wait_us, 0) for ts_us, key, late in rows])
+    twin = case.twin(ANYWHERE.twin, when.twin)
+    run = run_machine(case.machine(ANYWHERE.machine, when.machine), as_stream(events))
+    assert reasons(run) == []
+    assert {(said.change, said.replayed) for each in of_machine(everything(run)).values() for said in each} <= {
+        (1, False)
+    }
+    check_end(run, as_dict(sorted_run(twin, events)), retract=True)
+
+
 def check_shards(asked: TimeTravel, events: Sequence[Event], cuts: Sequence[int]) -> None:
     """Two shards, each with every other key."""
     stream = as_stream(events)
@@ -232,10 +248,16 @@ def _soon(late: pa.RecordBatch) -> pa.Array:
 
 
 @pytest.mark.parametrize(
-    ("trigger", "holes"), [("eager", Period("5 ms")), ("lazy", CustomHoles(_anywhere)), (_soon, CustomHoles(_anywhere))]
+    ("trigger", "holes", "wait"),
+    [
+        ("eager", Period("5 ms"), None),
+        ("lazy", CustomHoles(_anywhere), None),
+        (_soon, CustomHoles(_anywhere), None),
+        ("lazy", Anywhere(), "7 ms"),
+    ],
 )
-def test_time_travel_keeps_the_five_invariants(trigger: Trigger, holes: Holes) -> None:
-    check_machine(TimeTravel(APP, "300 ms", holes, trigger), runs=2, events=30, seed=4)
+def test_time_travel_keeps_the_five_invariants(trigger: Trigger, holes: Holes, wait: str | None) -> None:
+    check_machine(TimeTravel(APP, "300 ms", holes, trigger, wait=wait), runs=2, events=30, seed=4)
 
 
 SHORT = TimeTravel(WindowAggregation(Window("6 ms", "2 ms"), ASKED), "20 ms", CustomHoles(_anywhere))
@@ -246,6 +268,6 @@ def test_what_is_held_stays_within_the_bound_and_twice_the_reach() -> None:
 
 
 def test_a_machine_whose_contexts_never_expire_holds_more_than_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("latecomer.timetravel.state.Buckets.expire", lambda buckets, before_us: None)
+    monkeypatch.setattr("latecomer.timetravel.state.TimeBuckets.expire", lambda buckets, before_us: None)
     with pytest.raises(AssertionError, match=r"holds what it promises.*events held where at most"):
         check_machine(SHORT, runs=3, events=60, seed=4)

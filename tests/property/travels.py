@@ -147,6 +147,7 @@ class Case(NamedTuple):
     periodicity_us: int = 1
     retract: bool = True
     shifted: bool = True
+    wait_us: int = 0
 
     @property
     def span_us(self) -> int:
@@ -160,7 +161,8 @@ class Case(NamedTuple):
             operators += level.operators("window_start" if number else "ts")
         app = operators[0] if len(operators) == 1 else Chain(*operators)
         bound, periodicity = f"{self.bound_us} us", f"{self.periodicity_us} us"
-        return TimeTravel(app, bound, holes, trigger, periodicity, self.retract, self.shifted)
+        wait = f"{self.wait_us} us"
+        return TimeTravel(app, bound, holes, trigger, periodicity, self.retract, self.shifted, wait=wait)
 
     def twin(self, holes: naive.Holes, trigger: naive.Trigger) -> NaiveTimeTravel:
         """Its slow twin."""
@@ -174,6 +176,7 @@ class Case(NamedTuple):
             periodicity_us=self.periodicity_us,
             retract=self.retract,
             shifted=self.shifted,
+            wait_us=self.wait_us,
         )
 
 
@@ -192,7 +195,8 @@ def cases(draw: st.DrawFn) -> Case:
     span_us = sum(level.size_us for level in levels)
     bound_us = span_us + draw(st.integers(0, 25) | st.integers(0, 60 * span_us))
     thin_first, retract, shifted = (draw(st.booleans()) for _ in range(3))
-    return Case(levels, bound_us, thin_first, periodicity_us, retract, shifted)
+    wait_us = draw(st.just(0) | st.integers(1, min(12, max(1, bound_us - 1)))) if bound_us > 1 else 0
+    return Case(levels, bound_us, thin_first, periodicity_us, retract, shifted, wait_us)
 
 
 class Kind(NamedTuple):

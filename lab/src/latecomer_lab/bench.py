@@ -207,13 +207,23 @@ def timetravel(
     warm: WarmOption = 6,
     batch: BatchOption = 140_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 0,
+    keys: Annotated[
+        int | None,
+        typer.Option(min=100, help="Instead: what a batch costs that touches 1 % of so many keys (a minute)."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Alerts on meters whose readings come up to 40 days late: repaired, discarded, waited for (about 20 minutes)."""
     from latecomer_lab.timetravel.bench import TimeTravelBench, run
+    from latecomer_lab.timetravel.keys import KeysBench, run_keys
     from latecomer_lab.timetravel.show import show_results
 
     check_writable(json)
+    if keys is not None:
+        with working("bench timetravel --keys") as tell:
+            report = run_keys(KeysBench(keys, seed=seed), tell)
+        _finish(report, json)
+        return
     with working("bench timetravel") as tell:
         report = run(TimeTravelBench(meters, days, batch, rounds, warm, seed), tell)
     show_results(report, console)

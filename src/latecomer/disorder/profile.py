@@ -86,6 +86,15 @@ class Holes:
 
 
 @dataclass(frozen=True)
+class HoleChoice:
+    """What to say of holes: the column that counts, or the period and its tolerance; without either, anywhere."""
+
+    enumerator: str | None = None
+    every_us: int | None = None
+    tolerance_us: int = 0
+
+
+@dataclass(frozen=True)
 class Picture:
     """Event time against arrival as a grid: how many events fall into each cell.
 
@@ -131,6 +140,7 @@ class Profile:
     per_source: list[SourceProfile]
     holes: Holes | None
     picture: Picture
+    hole_choice: HoleChoice | None = None  # what to say of holes in time travel; None where it is not measured
 
     @property
     def late_share(self) -> float:
@@ -146,6 +156,7 @@ class Profile:
         fields["ahead"] = None if self.ahead is None else asdict(self.ahead)
         fields["per_source"] = [asdict(source) for source in self.per_source]
         fields["holes"] = None if self.holes is None else asdict(self.holes)
+        fields["hole_choice"] = None if self.hole_choice is None else asdict(self.hole_choice)
         return fields
 
     def write(self, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from latecomer.codec import integers
 from latecomer.disorder.ahead import count_ahead, too_far_ahead, unite_ahead
+from latecomer.disorder.hole_choice import choose_holes
 from latecomer.disorder.measures import lateness, measure
 from latecomer.disorder.profile import (
     EACH_ALONE,
@@ -90,8 +92,12 @@ def profile_recorded(
     period_us: int | None = None,
     clock: Clock = EACH_ALONE,
     unmeasured: Unmeasured = _ALL_MEASURED,
+    numbers: Mapping[str, Int64s] | None = None,
 ) -> Profile:
-    """Measure everything there is to know about the disorder of a stream."""
+    """Measure everything there is to know about the disorder of a stream.
+
+    numbers: columns of whole numbers, one of which may count the events of each key.
+    """
     stream = recorded.not_too_far_ahead(clock.max_ahead_us).in_order_of_arrival()
     ts_us = stream.ts_us
     late_us = lateness(ts_us, stream.ticks(clock.tick_us))
@@ -121,6 +127,9 @@ def profile_recorded(
         per_source=per_source,
         holes=holes,
         picture=draw(stream),
+        hole_choice=None
+        if recorded.key is None
+        else choose_holes(recorded.ts_us, encode(recorded.key)[1], numbers or {}),
     )
 
 

@@ -72,6 +72,7 @@ class Repairable(Operated):
         trigger: Trigger = LAZY,
         periodicity: Duration | None = None,
         retract: bool = True,
+        wait: Duration | None = None,
         max_held: int | None = None,
     ) -> Result:
         """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
@@ -84,11 +85,13 @@ class Repairable(Operated):
         trigger: "lazy" replays at the key's next event, "eager" at once (and more often), a function of a RecordBatch
         of late events at the times it returns. periodicity: one day, if the operator treats the hours of a day
         differently. `.changes` has every change, `.results` what was given, later results in place of earlier ones;
-        retract=False leaves out what is void. max_held: the most events in one shard; past it the query stops.
+        retract=False leaves out what is void. wait="2 seconds": rows are put in order before they count, and only what
+        is later than that is repaired; for small delays that most rows have. max_held: the most events in one shard;
+        past it the query stops.
         """
         where = holes_of(every, enumerator, holes, tolerance)
         declared, operator = self._application("timetravel")
-        settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held)
+        settings = TimeTravel(operator, bound, where, trigger, periodicity, retract, max_held=max_held, wait=wait)
         return Result(plan_query(declared, settings))
 
 

@@ -15,7 +15,7 @@ from latecomer.codec import batch_from_bytes, batch_to_bytes, bytes_to_text, tex
 from latecomer.errors import StateError, must
 from latecomer.progress import Progress
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 SMALL = (0, -1)  # the key of what is small: numbers of chunks are not negative
 
 

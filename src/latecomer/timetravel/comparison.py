@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from latecomer.events import Bools, Int64s, concat_rows, take_rows
 from latecomer.timetravel.contexts import Contexts
-from latecomer.timetravel.replay import Results, spread_out
-from latecomer.timetravel.tables import GroupedTimes, Tables, group_starts, places_from
+from latecomer.timetravel.replay import Results
+from latecomer.timetravel.tables import GroupedTimes, Tables, group_starts, places_from, spread_out
 from latecomer.windows.grouping import group_rows
 
 GIVEN, VOID = 1, -1

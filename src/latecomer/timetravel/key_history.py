@@ -41,9 +41,13 @@ if TYPE_CHECKING:
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch: its tables and those of the state, and how time moved while it came."""
+    """A micro-batch: its tables and those of the state, and how time moved while it came.
+
+    turn: the ticks in which the events on time are processed, in order.
+    """
 
     tables: Tables
+    turn: Int64s
     timeline: Timeline
     layout: Layout
     settings: TimeTravel
@@ -106,7 +110,7 @@ def follow_events(batch: MicroBatch) -> KeyHistory:
     """Follow the events of a micro-batch in the order in which they came."""
     tables = batch.tables
     events, order, on_time = _events_on_time(batch)
-    tick, arrival_order = sort_times(np.append(tables.column("late", TICK), tables.column("on_time", TICK)))
+    tick, arrival_order = sort_times(np.append(tables.column("late", TICK), batch.turn))
     arrived = Arrived(tick, arrival_order)
     if batch.settings.holes.kind == ALWAYS:
         tracked, stored_as, accepted = _untracked(batch, on_time)
@@ -160,7 +164,7 @@ def _events_on_time(batch: MicroBatch) -> tuple[EventBatch | None, Int64s, OnTim
     events = EventBatch(concat_rows(rows), batch.layout) if rows else None
     key, order = sort_times(np.append(tables.key("recent"), tables.key("on_time")))
     ts_us = key if events is None else events.ts_us[order]
-    tick = np.append(np.full(len(tables.key("recent")), NEVER_US), tables.column("on_time", TICK))
+    tick = np.append(np.full(len(tables.key("recent")), NEVER_US), batch.turn)
     return events, order, OnTime(key, ts_us, tick[order], group_starts(key, tables.count))
 
 
@@ -179,7 +183,7 @@ def _missing_before(batch: MicroBatch, events: EventBatch | None, order: Int64s,
     follows = np.flatnonzero((key[1:] == key[:-1]) & (order[1:] >= old)) + 1
     if len(follows) and events is not None:
         before, after = order[follows - 1], order[follows]
-        oldest_us = batch.timeline.mark_before(events.tick[after]) - batch.settings.retention_us
+        oldest_us = batch.timeline.mark_before(batch.turn[after - old]) - batch.settings.retention_us
         between = batch.settings.holes.missing(events, before, after)
         missing[after - old] = np.where(events.ts_us[before] < oldest_us, FIRST, between)
     return missing

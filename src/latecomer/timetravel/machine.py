@@ -25,35 +25,38 @@ import pyarrow as pa
 from latecomer.chunks import ChunkStore
 from latecomer.codec import widened
 from latecomer.contract import Machine, check_held
-from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Layout, sort_times, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Bools, EventBatch, Int64s, Layout, sort_times, take_rows
 from latecomer.outputs import Output, Pane, late, refused, revisable
 from latecomer.progress import Timeline
-from latecomer.timetravel.comparison import Changes, Comparison, compare, repeat, standing_results
+from latecomer.runs import StoredRuns
+from latecomer.timetravel.comparison import Changes, Comparison, Standing, compare, repeat, standing_results
 from latecomer.timetravel.contexts import Contexts, unite_contexts
 from latecomer.timetravel.final_results import Finality, live_moments, replay_moments
 from latecomer.timetravel.firing import fire
 from latecomer.timetravel.key_history import Accepted, KeyHistory, MicroBatch, follow_events
+from latecomer.timetravel.key_rows import Buckets, distinct
 from latecomer.timetravel.live import LiveInstance
 from latecomer.timetravel.pending import Pending, pending_replays, still_pending
 from latecomer.timetravel.replay import Replica, Results, held_events
 from latecomer.timetravel.state import State, Stored
-from latecomer.timetravel.tables import LATE, RECENT, ROLE, Tables
+from latecomer.timetravel.tables import LATE, RECENT, ROLE, Tables, buckets_of
 from latecomer.timetravel.ticks import Ticks
 from latecomer.windows.operators import Behind
 
 if TYPE_CHECKING:
     from latecomer.timetravel.settings import TimeTravel
 
-LIVE, STATE = range(2)
+LIVE, STATE, WAITING = range(3)
 NO_HOLE = "no_hole"
 
 _END_TICK = FOREVER_US - 1
 
 
 class Arrived(NamedTuple):
-    """The events of a micro-batch, sorted."""
+    """The events of a micro-batch, sorted; of those on time the ticks in which it is their turn."""
 
     on_time: EventBatch | None = None
+    turn: Int64s = np.zeros(0, dtype=np.int64)
     late: EventBatch | None = None
 
 
@@ -64,42 +67,56 @@ class TimeTraveller(Machine):
         super().__init__(store, layout)
         self._settings, self._reach = settings, settings.reach
         self._start = settings.operator.layout_after(layout).time
-        self._live = LiveInstance(settings, store.part(LIVE, 2), layout)
-        self._state = State(store.part(STATE, 2), settings, layout)
+        self._live = LiveInstance(settings, store.part(LIVE, 3), layout)
+        self._state = State(store.part(STATE, 3), settings, layout)
+        self._waiting = store.part(WAITING, 3)
 
     @property
     def held(self) -> int:
-        """Events held: recent ones, contexts and late ones; not what the live instance holds of its windows."""
-        return self._state.events
+        """Events held: those that wait, recent ones, contexts and late ones; not what live holds of its windows."""
+        return self._state.events + self._waiting.rows
 
     def punctuation(self, timeline: Timeline) -> int:
         return self._settings.punctuation(timeline)
 
     def push(self, batch: EventBatch, timeline: Timeline) -> Iterator[Output]:
-        batch = EventBatch(widened(batch.rows), batch.layout)
-        punctuation_us, mark_us = timeline.punctuation_before(batch.tick, 1), timeline.mark_before(batch.tick)
+        batch, delayed = EventBatch(widened(batch.rows), batch.layout), self._settings.delayed(timeline)
+        punctuation_us, mark_us = delayed.punctuation_before(batch.tick, 1), timeline.mark_before(batch.tick)
         too_late = (punctuation_us == FOREVER_US) | (batch.ts_us < mark_us - self._settings.bound_us)
         if too_late.any():
             yield from refused(batch, too_late, punctuation_us, timeline)
         behind = (batch.ts_us <= punctuation_us) & ~too_late
-        on_time = batch.filter(~behind & ~too_late).sorted()
-        yield from self._run(Arrived(on_time, batch.filter(behind).sorted()), timeline, ending=False)
+        on_time = self._in_turn(batch.filter(~behind & ~too_late).sorted(), delayed)
+        yield from self._run(on_time._replace(late=batch.filter(behind).sorted()), delayed, ending=False)
         if timeline.punctuation(1) == FOREVER_US:  # all sources have ended: nothing can be repaired any more
             yield from self.finish()
         check_held(self.held, self._settings.max_held)
 
     def finish(self) -> Iterator[Output]:
-        yield from self._run(Arrived(), end_of_stream(self._state.mark_us), ending=True)
+        timeline = end_of_stream(self._state.mark_us)
+        yield from self._run(self._in_turn(None, timeline), timeline, ending=True)
         self._state.clear()
+
+    def _in_turn(self, arrived: EventBatch | None, timeline: Timeline) -> Arrived:
+        """The events on time whose turn it is: at once, or where they wait, in the tick in which they have waited."""
+        if not self._settings.wait_us:
+            return Arrived() if arrived is None else Arrived(arrived, arrived.tick)
+        punctuations_us = timeline.punctuations(1)
+        on_time = StoredRuns(self._waiting, self.layout).release(arrived, int(punctuations_us[-1]))
+        if on_time is None:
+            return Arrived()
+        return Arrived(on_time, timeline.tick[np.searchsorted(punctuations_us, on_time.ts_us)])
 
     def _run(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> Iterator[Output]:
         """A micro-batch, from the state before it to the state after it."""
         settings, reach = self._settings, self._reach
-        stored, batch = self._load(arrived, timeline)
+        stored, batch = self._load(arrived, timeline, ending=ending)
 
         history = follow_events(batch)
-        yield from no_hole_output(history.refused, timeline)
-        batch.tables.add("live", self._run_live(arrived.on_time, history.accepted, timeline))
+        yield from no_hole_output(history.refused, timeline, settings.wait_us)
+        given = self._run_live(arrived.on_time, history.accepted, timeline)
+        spoke, silent = by_touch(given, stored.touched, self.layout.key, ending=ending)
+        batch.tables.add("live", spoke)
         history = history.with_keys(batch.tables.count)
 
         pending, pending_rows = pending_replays(batch, history.accepted)
@@ -110,14 +127,17 @@ class TimeTraveller(Machine):
 
         finality = Finality(batch, history, ticks)
         yield from self._live_output(batch.tables, finality, ticks, pending)
+        yield from self._silent_output(silent, timeline, ticks)
         comparison = self._compare(batch.tables, contexts, results)
         changes = repeat(contexts, results) if comparison is None else comparison.changes
         yield from self._replay_output(changes, contexts, finality)
 
         pending, pending_rows = still_pending(pending, pending_rows, firing.pending, firing.high_us)
-        self._save_results(stored, comparison, finality, pending)
+        if comparison is not None:
+            self._save_results(stored, comparison, finality, pending, batch.tables.buckets)
         self._state.save_history(batch, history, stored.holes)
-        self._state.save_pending(pending_rows)
+        self._state.save_pending(pending, pending_rows, batch.tables.buckets)
+        self._state.put(stored.touched)
 
     def _run_live(
         self, on_time: EventBatch | None, accepted: Accepted | None, timeline: Timeline
@@ -130,22 +150,35 @@ class TimeTraveller(Machine):
         rows = None if on_time is None or len(on_time) == 0 else on_time.user_rows
         return self._live.run(rows, late, timeline.punctuation(1))
 
-    def _load(self, arrived: Arrived, timeline: Timeline) -> tuple[Stored, MicroBatch]:
+    def _load(self, arrived: Arrived, timeline: Timeline, *, ending: bool) -> tuple[Stored, MicroBatch]:
         """Read what the micro-batch needs of the state, and number the keys of all its tables."""
         late_us = np.zeros(0, dtype=np.int64) if arrived.late is None else arrived.late.ts_us
-        stored = self._state.load(late_us, int(timeline.punctuations(1)[0]))
+        rows = [events.rows for events in (arrived.on_time, arrived.late) if events is not None]
+        came = [buckets_of(each, self.layout.key) for each in rows] or [np.zeros(0, dtype=np.uint32)]
+        clock_us = max(int(timeline.mark_us[-1]), min(timeline.punctuation(1), FOREVER_US - 1) + 1)
+        touched = self._state.touched(np.concatenate(came), FOREVER_US if ending else clock_us)
+        stored = self._state.load(touched, late_us, int(timeline.punctuations(1)[0]))
+        return stored, self._batch(stored, arrived, timeline)
+
+    def _batch(
+        self, stored: Stored, arrived: Arrived, timeline: Timeline, live: pa.RecordBatch | None = None
+    ) -> MicroBatch:
+        """Tables of what is stored, what has arrived, and what live gave."""
+        turn, late = np.argsort(arrived.turn, kind="stable"), arrived.late
         tables = {
             "recent": stored.recent,
-            "on_time": _with_role(arrived.on_time, RECENT),
-            "late": _with_role(arrived.late, LATE),
+            "on_time": _with_role(arrived.on_time, turn, RECENT),
+            "late": None if late is None else _with_role(late, np.argsort(late.tick, kind="stable"), LATE),
             "pending": stored.pending,
             "long_holes": stored.long_holes,
             "young_results": stored.young_results,
             "contexts": stored.contexts.rows,
             "holes": stored.holes.rows,
             "results": stored.results.rows,
+            "live": live,
         }
-        return stored, MicroBatch(Tables(tables, self.layout.key), timeline, self.layout, self._settings)
+        numbered = Tables(tables, self.layout.key)
+        return MicroBatch(numbered, arrived.turn[turn], timeline, self.layout, self._settings)
 
     def _replay(self, batch: MicroBatch, history: KeyHistory, contexts: Contexts) -> Results | None:
         """What the application makes of the contexts; None if nothing."""
@@ -163,6 +196,21 @@ class TimeTraveller(Machine):
         final &= ~finality.lacks_late(key, start_us, pending)
         yield from result_outputs(rows, None, Pane.ON_TIME, final)
 
+    def _silent_output(self, rows: pa.RecordBatch | None, timeline: Timeline, ticks: Ticks) -> Iterator[Output]:
+        """What the live instance gave of keys that the micro-batch does not touch; what may change of it is stored."""
+        if rows is None:
+            return
+        buckets = distinct(buckets_of(rows, self.layout.key))
+        batch = self._batch(self._state.look(buckets, int(timeline.punctuations(1)[0])), Arrived(), timeline, rows)
+        pending, _ = pending_replays(batch, None)
+        finality = Finality(batch, follow_events(batch), ticks)
+        yield from self._live_output(batch.tables, finality, ticks, pending)
+        if self._settings.retract:
+            standing = Standing(rows, batch.tables.key("live"), batch.tables.column("live", self._start))
+            may_change, young = finality.after_batch(standing.key, standing.start_us, pending)
+            chosen = np.flatnonzero(may_change)
+            self._state.add_results(standing.take(chosen), batch.tables.buckets, young[chosen])
+
     def _compare(self, tables: Tables, contexts: Contexts, results: Results | None) -> Comparison | None:
         """Replays against the results that stand; None if there is nothing, or nothing is to be voided."""
         if not self._settings.retract:
@@ -177,11 +225,9 @@ class TimeTraveller(Machine):
             yield from result_outputs(results.rows, change, Pane.REVISED, final)
 
     def _save_results(
-        self, stored: Stored, comparison: Comparison | None, finality: Finality, pending: Pending
+        self, stored: Stored, comparison: Comparison, finality: Finality, pending: Pending, buckets: Buckets
     ) -> None:
         """Store the results that stand and may change; those that were loaded come first among them."""
-        if comparison is None:
-            return
         self._state.count_duplicates(comparison.duplicates)
         standing, loaded = comparison.standing, stored.results.rows
         may_change, young = finality.after_batch(standing.key, standing.start_us, pending)
@@ -190,8 +236,9 @@ class TimeTraveller(Machine):
         gone = ~stands
         gone[np.flatnonzero(stands)] |= ~may_change[:old]
         may_change[:old] = False
-        new_rows, young_rows = (standing.take(np.flatnonzero(may_change & each)).rows for each in (~young, young))
-        self._state.save_results(stored.results, gone, new_rows, young_rows)
+        chosen = np.flatnonzero(may_change)
+        self._state.save_results(stored.results, gone)
+        self._state.add_results(standing.take(chosen), buckets, young[chosen])
 
 
 def end_of_stream(mark_us: int) -> Timeline:
@@ -200,11 +247,24 @@ def end_of_stream(mark_us: int) -> Timeline:
     return Timeline(tick, mark, np.array([NEVER_US, FOREVER_US]))
 
 
-def no_hole_output(events: EventBatch | None, timeline: Timeline) -> Iterator[Output]:
-    """Late events that fall into no hole, for the lane `late`."""
+def no_hole_output(events: EventBatch | None, timeline: Timeline, wait_us: int) -> Iterator[Output]:
+    """Late events that fall into no hole, for the lane `late`; the timeline is so much behind the stream's own."""
     if events is not None and len(events):
         aside = events.sorted()
-        yield late(aside, timeline.mark_before(aside.tick) - aside.ts_us, NO_HOLE)
+        yield late(aside, timeline.mark_before(aside.tick) + wait_us - aside.ts_us, NO_HOLE)
+
+
+def by_touch(
+    given: pa.RecordBatch | None, touched: Buckets, key: tuple[str, ...], *, ending: bool
+) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]:
+    """What live gave of keys in the buckets that a micro-batch touches, and the rest; at the end it touches all."""
+    if given is None or given.num_rows == 0 or ending:
+        return given, None
+    spoke = np.isin(buckets_of(given, key), touched)
+    if spoke.all():
+        return given, None
+    silent = take_rows(given, np.flatnonzero(~spoke))
+    return (take_rows(given, np.flatnonzero(spoke)) if spoke.any() else None), silent
 
 
 def result_outputs(
@@ -218,10 +278,9 @@ def result_outputs(
             yield revisable(some, 1 if change is None else pa.array(change[places]), pane, is_final)
 
 
-def _with_role(events: EventBatch | None, role: int) -> pa.RecordBatch | None:
+def _with_role(events: EventBatch | None, order: Int64s, role: int) -> pa.RecordBatch | None:
     """Events in the order of processing, tick by tick, with why they are stored."""
     if events is None:
         return None
-    order = np.argsort(events.tick, kind="stable")
     rows = events.rows if bool((np.diff(order) == 1).all()) else take_rows(events.rows, order)
     return rows.append_column(ROLE, pa.array(np.full(len(events), role, dtype=np.int8)))

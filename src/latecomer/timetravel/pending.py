@@ -9,17 +9,20 @@ Paper: TinTiN, section 6.3, but that there a late event is missing in all its wi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from latecomer.events import NEVER_US, Int64s, concat_rows, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Int64s, concat_rows, take_rows
 from latecomer.outputs import LATENESS
 from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import Reach
 from latecomer.timetravel.tables import DONE, FIRE, FIRED, UNTIL
-from latecomer.timetravel.triggers import LAZY, times_wanted
+from latecomer.timetravel.triggers import EAGER, LAZY, times_wanted
+
+if TYPE_CHECKING:
+    from latecomer.timetravel.settings import TimeTravel
 
 COLUMNS = (UNTIL, DONE, FIRE, FIRED)
 
@@ -74,9 +77,10 @@ def _new_replays(batch: MicroBatch, accepted: Accepted) -> tuple[Pending, pa.Rec
     if batch.settings.trigger == LAZY:
         fire_us = np.maximum(mark_us, until_us + (reach.wait_us + 1)) + batch.settings.pace_us
     else:
-        fire_us = times_wanted(
-            batch.settings.trigger, events.user_rows.append_column(LATENESS, pa.array(mark_us - events.ts_us))
-        )
+        wait_us = batch.settings.wait_us  # the mark here is so much behind the stream's own
+        late = events.user_rows.append_column(LATENESS, pa.array(mark_us + wait_us - events.ts_us))
+        wanted_us = times_wanted(batch.settings.trigger, late)
+        fire_us = np.where(wanted_us == FOREVER_US, FOREVER_US, wanted_us - wait_us)
     values = (until_us, events.ts_us - reach.us, fire_us, np.zeros(len(chosen), dtype=np.int64))
     new = Pending(accepted.key[chosen], events.ts_us, events.tick, accepted.moment[chosen], *values)
     rows = events.rows.select([*batch.layout.key, batch.layout.time])
@@ -98,3 +102,15 @@ def still_pending(
             rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(column))
         rows = take_rows(rows, left)
     return pending._replace(done_us=done_us, fired=was_fired).take(left), rows
+
+
+def next_clock(pending: Pending, settings: TimeTravel) -> Int64s:
+    """Before the clock comes so far, the mark or what live has read plus one, none is replayed if its key is silent."""
+    reach, forced_us = settings.reach, pending.ts_us + (settings.bound_us + 1)
+    if settings.trigger == LAZY:
+        return np.minimum(pending.fire_us, forced_us)
+    if settings.trigger == EAGER:
+        starts = reach.windows[-1].steps
+        return starts.starts(pending.done_us) + (starts.length_us + reach.wait_us + 1)
+    wanted_us = np.where(pending.fired > 0, FOREVER_US, pending.fire_us)
+    return np.minimum(np.minimum(wanted_us, forced_us), pending.until_us + (reach.wait_us + 1))

@@ -33,7 +33,7 @@ from latecomer.events import (
 from latecomer.timetravel.contexts import Contexts
 from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import RESULT_TIMES, Reach
-from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, group_starts, places_from, shift_times
+from latecomer.timetravel.tables import ROLE, GroupedTimes, Tables, group_starts, places_from, shift_times, spread_out
 from latecomer.windows.operators import Operator, results_in_order
 
 MOST_EVENTS = 2_000_000  # to be replayed in one run
@@ -185,14 +185,6 @@ def portions(sizes: Int64s) -> list[Int64s]:
     """The numbers of contexts with so many events, in portions that fit into memory."""
     portion = (np.cumsum(sizes) - 1) // MOST_EVENTS
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(portion)) + 1) if len(sizes) else []
-
-
-def spread_out(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
-    """The places of stretches, one stretch after the other, and which of them each is of."""
-    sizes = stop - first
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    place: Int64s = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[owner]
-    return place, owner
 
 
 class Spans(NamedTuple):

@@ -5,10 +5,11 @@ Paper: TinTiN (Van Rooij, Gulisano, Papatriantafilou).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
@@ -37,7 +38,8 @@ class TimeTravel(Settings):
     "lazy" (at the key's next event), "eager" (at once) or a function from late events to the times at which to replay
     them. periodicity: where the application treats, say, the hours of a day differently, one day. retract: void
     results that vanish or change; without it a replay gives its results again, and the last one counts. shifted:
-    without it every replay runs an application of its own. max_held: the most events one shard may hold.
+    without it every replay runs an application of its own. max_held: the most events one shard may hold. wait: the live
+    instance takes events in order when the mark is so far past them, and only those that come later still are late.
     """
 
     operator: Operator
@@ -48,6 +50,7 @@ class TimeTravel(Settings):
     retract: bool = True
     shifted: bool = True
     max_held: int | None = None
+    wait: Duration | None = None
     name: ClassVar[str] = "timetravel"
     verb: ClassVar[Verb | None] = Verb("app(...).timetravel(...)", "give results at once, and repair them later")
 
@@ -64,6 +67,9 @@ class TimeTravel(Settings):
         if self.bound_us < reach.us:
             rule = f"be at least as long as all windows together ({reach.us:,} us)"
             raise InputError(must("bound", rule, self.bound, "make it longer"))
+        if self.wait_us >= self.bound_us:
+            rule = f"be shorter than the bound ({self.bound})"
+            raise InputError(must("wait", rule, self.wait, "what is later than wait is repaired, up to the bound"))
 
     @cached_property
     def reach(self) -> Reach:
@@ -76,9 +82,28 @@ class TimeTravel(Settings):
         return duration_us(self.bound, "bound")
 
     @cached_property
+    def wait_us(self) -> int:
+        """The wait in microseconds; 0 without one."""
+        return 0 if self.wait is None else duration_us(self.wait, "wait", zero=True)
+
+    @property
+    def shortest_wait_us(self) -> int | None:
+        return self.wait_us or None
+
+    def delayed(self, timeline: Timeline) -> Timeline:
+        """The progress of the events that have waited."""
+        mark_us = timeline.mark_us
+        return replace(timeline, mark_us=np.where(mark_us == NEVER_US, NEVER_US, mark_us - self.wait_us))
+
+    @cached_property
     def retention_us(self) -> int:
         """How far behind the mark an event may be and still be held: the bound and twice the reach."""
         return self.bound_us + 2 * self.reach.us
+
+    @cached_property
+    def removal_us(self) -> int:
+        """How much longer what is recent of a silent key may stay, where there is much of it."""
+        return max(1, self.retention_us // 16)
 
     @cached_property
     def pace_us(self) -> int:
@@ -91,18 +116,21 @@ class TimeTravel(Settings):
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
         if timeline.punctuation(1) == FOREVER_US:
             return 0
-        oldest_us = int(timeline.mark_us[-1]) - self.retention_us
+        timeline = self.delayed(timeline)
+        oldest_us = int(timeline.mark_us[-1]) - self.retention_us - self.removal_us
         return int((accepted_ts_us >= oldest_us).sum())
 
     def punctuation(self, timeline: Timeline) -> int:
         """The time up to which results are final."""
+        timeline = self.delayed(timeline)
         passed_us, mark_us = timeline.punctuation(self.bound_us + 1), int(timeline.mark_us[-1])
         if passed_us in (FOREVER_US, NEVER_US) or mark_us == NEVER_US:
             return passed_us
         return mark_us - self.bound_us - 1  # a silence gives results early, and they are repaired still
 
     def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
-        lines = [*operator_lines(self.operator, "live, and as a replica for replays")]
+        lines = [Line("wait", f"{self.wait} for what is late", "then in order")] if self.wait_us else []
+        lines += operator_lines(self.operator, "live, and as a replica for replays")
         repairs = f"rows up to {self.bound} late, {self.holes.shown()}"
         lines.append(Line("repairs", repairs, "holds what is near holes"))
         trigger = self.trigger if isinstance(self.trigger, str) else "when your function says"
@@ -133,6 +161,7 @@ class TimeTravel(Settings):
             "trigger": self.trigger if isinstance(self.trigger, str) else "function",
             "periodicity": None if self.periodicity is None else duration_us(self.periodicity, "periodicity"),
             "retract": self.retract,
+            **({"wait_us": self.wait_us} if self.wait_us else {}),
         }
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer._jit import kernel
 from latecomer.events import Int64s, int64_view, take_rows
 from latecomer.search import lower_bound
 from latecomer.windows.grouping import number_keys
+from latecomer.windows.hashing import hash_keys
 
 ROLE = "_lc_role"  # of a stored event: why it is stored
 RECENT, CONTEXT, LATE = range(3)
@@ -19,6 +21,8 @@ FROM, TO, FROM_NUMBER, TO_NUMBER = "_lc_from", "_lc_to", "_lc_from_number", "_lc
 MISSING, FILLED = "_lc_missing", "_lc_filled"
 HOLE_COLUMNS = (FROM, TO, FROM_NUMBER, TO_NUMBER, MISSING, FILLED)
 UNTIL, DONE, FIRE, FIRED = "_lc_until", "_lc_done", "_lc_fire", "_lc_fired"  # of a late event whose replay is pending
+
+BUCKET = "_lc_bucket"  # of a stored row: the bucket of its key
 
 _NOTHING: Int64s = np.zeros(0, dtype=np.int64)
 
@@ -66,11 +70,29 @@ class Tables:
         table = self._tables.get(name)
         return _NOTHING if table is None else table.column(ROLE).to_numpy().astype(np.int64)
 
+    @property
+    def buckets(self) -> npt.NDArray[np.uint32]:
+        """The bucket of each key."""
+        if self._keys is None:
+            return np.zeros(self.count, dtype=np.uint32)
+        return buckets_of(self._keys, self._key)
+
     def with_keys(self, key: Int64s, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Rows with these keys and columns."""
         keys = [] if self._keys is None else take_rows(self._keys, key).columns
         names = [] if self._keys is None else self._keys.schema.names
         return pa.RecordBatch.from_arrays([*keys, *columns.values()], names=[*names, *columns])
+
+
+def buckets_of(rows: pa.RecordBatch, key: tuple[str, ...]) -> npt.NDArray[np.uint32]:
+    """The bucket of each row's key: the upper bits of its hash, as the lower ones are alike in a shard."""
+    hashes = hash_keys([rows.column(name) for name in key], rows.num_rows)
+    return (hashes >> np.uint64(32)).astype(np.uint32)
+
+
+def with_buckets(rows: pa.RecordBatch, bucket: npt.NDArray[np.uint32]) -> pa.RecordBatch:
+    """Rows with the buckets of their keys, as they are stored."""
+    return rows.append_column(BUCKET, pa.array(bucket))
 
 
 class GroupedTimes(NamedTuple):
@@ -90,6 +112,14 @@ def places_from(times: GroupedTimes, group: Int64s, from_us: Int64s) -> Int64s:
     found = np.empty(len(group), dtype=np.int64)
     find_places(times, group, from_us, found)
     return found
+
+
+def spread_out(first: Int64s, stop: Int64s) -> tuple[Int64s, Int64s]:
+    """The places of stretches, one stretch after the other, and which of them each is of."""
+    sizes = stop - first
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    place: Int64s = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + first[owner]
+    return place, owner
 
 
 @kernel
