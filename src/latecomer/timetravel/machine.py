@@ -65,7 +65,7 @@ class TimeTraveller(Machine):
         self._settings, self._reach = settings, settings.reach
         self._start = settings.operator.layout_after(layout).time
         self._live = LiveInstance(settings, store.part(LIVE, 2), layout)
-        self._state = State(store.part(STATE, 2), settings, layout)
+        self._state = State(store.part(STATE, 2), settings, layout.time, self._start)
 
     @property
     def held(self) -> int:
@@ -136,8 +136,8 @@ class TimeTraveller(Machine):
         stored = self._state.load(late_us, int(timeline.punctuations(1)[0]))
         tables = {
             "recent": stored.recent,
-            "on_time": _with_role(arrived.on_time, RECENT),
-            "late": _with_role(arrived.late, LATE),
+            "on_time": with_role(arrived.on_time, RECENT),
+            "late": with_role(arrived.late, LATE),
             "pending": stored.pending,
             "long_holes": stored.long_holes,
             "young_results": stored.young_results,
@@ -218,7 +218,7 @@ def result_outputs(
             yield revisable(some, 1 if change is None else pa.array(change[places]), pane, is_final)
 
 
-def _with_role(events: EventBatch | None, role: int) -> pa.RecordBatch | None:
+def with_role(events: EventBatch | None, role: int) -> pa.RecordBatch | None:
     """Events in the order of processing, tick by tick, with why they are stored."""
     if events is None:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ from latecomer.events import (
     NEVER_US,
     Bools,
     Int64s,
-    Layout,
     concat_rows,
     int64_view,
     sort_times,
@@ -28,10 +27,8 @@ from latecomer.events import (
 from latecomer.timetravel.hole_tracking import mark_near
 from latecomer.timetravel.holes import ALWAYS
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch
+from latecomer.timetravel.repairs import Repairs
 from latecomer.timetravel.tables import CONTEXT, FROM, HOLE_COLUMNS, ROLE, TO
-
-if TYPE_CHECKING:
-    from latecomer.timetravel.settings import TimeTravel
 
 MARK, DUPLICATES = "mark_us", "duplicates"
 
@@ -67,12 +64,12 @@ class Stored(NamedTuple):
 class State:
     """Recent events, contexts, holes, pending replays, and results that may change."""
 
-    def __init__(self, store: Store, settings: TimeTravel, layout: Layout) -> None:
+    def __init__(self, store: Store, settings: Repairs, time: str, start: str) -> None:
         self._parts = [store.part(number, _PARTS) for number in range(_PARTS)]
         self._recent, contexts, holes, self._long_holes, self._pending, self._young_results, results = self._parts
         self._reach_us, self._all_near = settings.reach.us, settings.holes.kind == ALWAYS
         self._width_us = max(self._reach_us, settings.bound_us // _BUCKETS)
-        self._time, self._start = layout.time, settings.operator.layout_after(layout).time
+        self._time, self._start = time, start  # the columns with the times of events and of results
         self._contexts = Buckets(contexts, self._time, self._width_us)
         self._holes = Buckets(holes, TO, self._width_us)
         self._results = Buckets(results, self._start, self._width_us)
@@ -84,12 +81,20 @@ class State:
         return self._recent.rows + self._contexts.rows
 
     @property
+    def waiting(self) -> int:
+        """How many late events' replays are pending."""
+        return self._pending.rows
+
+    @property
     def mark_us(self) -> int:
         """The mark after the last micro-batch."""
         return self._notes.get(MARK, NEVER_US)
 
-    def load(self, late_us: Int64s, punctuation_us: int) -> Stored:
-        """Read what a micro-batch needs that has late events at these times and begins at this punctuation."""
+    def load(self, late_us: Int64s, punctuation_us: int, contexts_since_us: int = FOREVER_US) -> Stored:
+        """Read what a micro-batch needs that has late events at these times and begins at this punctuation.
+
+        Of contexts, those near late events, and all since a time.
+        """
         pending, young = _take_all(self._pending), _take_all(self._young_results)
         replayed_us = np.append(_times(pending, self._time), late_us)
         results = self._results.load(replayed_us, self._reach_us, 0)
@@ -100,7 +105,7 @@ class State:
             pending=pending,
             long_holes=_take_all(self._long_holes),
             young_results=young,
-            contexts=self._contexts.load(replayed_us, self._reach_us, self._reach_us),
+            contexts=self._contexts.load(replayed_us, self._reach_us, self._reach_us, contexts_since_us),
             holes=self._holes.load(holes_us, self._reach_us, self._reach_us + self._width_us, since_us),
             results=results,
         )
