@@ -60,9 +60,7 @@ class ChainedQuery(NamedTuple):
         if not sides_known:
             before = after = sum(sizes)
         last = self.windows[-1]
-        windows = tuple(
-            Window(f"{each.size} us", f"{each.advance} us", f"{each.offset} us") for each in self.windows
-        )
+        windows = tuple(Window(f"{each.size} us", f"{each.advance} us", f"{each.offset} us") for each in self.windows)
         return EngineQuery("chained", windows, before, after, Stretches(last.advance, last.offset), pa.schema([]))
 
 
