@@ -14,7 +14,7 @@ from latecomer.events import NEVER_US, TICK_FIELD, EventBatch, Layout
 from latecomer.outputs import Lane
 from latecomer.runner import Between, Runner
 from latecomer.timetravel import Anywhere, EngineTravel, Enumerator, Holes, Period, Trigger
-from tests.naive_engine import Event, call, random_query
+from tests.naive_engine import ChainedQuery, Event, call, random_query
 
 LAYOUT = Layout("ts", ("key",))
 COLUMNS = pa.schema([("ts", pa.int64()), ("key", pa.int32()), ("value", pa.int64()), ("number", pa.int64())])
@@ -42,7 +42,7 @@ def events_of(rows: pa.RecordBatch) -> Counter[Event]:
     return Counter(zip(*(rows.column(name).to_pylist() for name in ("ts", "key", "value")), strict=True))
 
 
-def settings_of(rng: np.random.Generator, query: Any) -> EngineTravel:
+def settings_of(rng: np.random.Generator, query: ChainedQuery) -> EngineTravel:
     holes: list[Holes] = [Anywhere(), Period("3 us"), Enumerator("number")]
     triggers: list[Trigger] = ["eager", "lazy", after_a_while]
     described = query.described(sides_known=rng.random() < 0.8)

@@ -73,9 +73,10 @@ class Lanes:
 
     def rows(self, packed: DataFrame, name: str) -> DataFrame:
         """The rows of a lane or view, typed again, and finished where something was left to do."""
+        finished = self.finished(packed) if name in self.gives.all_views else None
+        if finished is not None:
+            return self.chosen(finished, name)
         rows = self._rows(packed, name)
-        if self.gives.after is not None and name in self.gives.all_views:
-            return self._chosen(self.gives.after(rows), self.gives.all_views[name])
         return rows if self.after is None else self.after.rows(rows)
 
     def bit(self, name: str) -> int | None:
@@ -105,8 +106,13 @@ class Lanes:
         after = self.gives.after
         return self._inner(name) if after is None or name not in self.gives.all_views else spark_schema(after.columns)
 
-    def _chosen(self, rows: DataFrame, view: View) -> DataFrame:
-        """Of finished rows those of a view."""
+    def finished(self, packed: DataFrame) -> DataFrame | None:
+        """The results of all views, where something is left to do for them; None where there is not."""
+        return None if self.gives.after is None else self.gives.after(self._rows(packed, RESULTS))
+
+    def chosen(self, finished: DataFrame, name: str) -> DataFrame:
+        """Of finished results those of a view."""
+        rows, view = finished, self.gives.all_views[name]
         rows = rows if view.where is None else rows.where(view.where)
         return rows.select(*[quoted(name) for name in view.columns(self.gives.columns).names])
 
