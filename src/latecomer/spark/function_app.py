@@ -14,7 +14,6 @@ from pyspark.sql import types as T
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Stretches
-from latecomer.outputs import REVISION_COLUMNS
 from latecomer.spark.compat import arrow_schema
 from latecomer.spark.declare import Declared, Further
 from latecomer.spark.function_call import Function, FunctionCall, check_utc
@@ -91,6 +90,9 @@ class FunctionApp:
     def _checked(self) -> Declared:
         """The events; refuses those that a function of Spark's cannot be called with."""
         declared = self._declared
+        if isinstance(declared, Declared) and not isinstance(declared.df, DataFrame):
+            advice = "try it on a session of Spark's, as a batch: .timetravel(...).changes"
+            raise InputError(must("app(function)", "be asked of a DataFrame", "rows in memory", advice))
         if isinstance(declared, Further):
             advice = "ask it of the stream itself, or use an operator of latecomer's"
             raise InputError(must("app(function)", "be asked of the first stage", "results of another", advice))
@@ -144,11 +146,7 @@ class FunctionApp:
         given = self._function(rows)
         if not isinstance(given, DataFrame):
             raise InputError(must(self._name, "return a DataFrame", type(given).__name__, "return the results"))
-        check_columns(given.schema)
-        for name in given.columns:
-            if name.lower() in REVISION_COLUMNS:
-                rule = f"not name a column {', '.join(REVISION_COLUMNS)}"
-                raise InputError(must(self._name, rule, name, "give it an alias: latecomer adds some of that name"))
+        check_columns(given.schema, where=f"columns of {self._name}")
         text = plan_text(given)
         check_plan(text, self._name)
         return text
@@ -198,7 +196,7 @@ class FunctionApp:
             if name.startswith("_"):
                 raise AttributeError(f"app(function) has no attribute {name!r}")
             advice = "call .app(function).timetravel(...), or give app an operator of latecomer's"
-            raise AttributeError(must(name, "be asked of an operator", "a function of Spark's own", advice))
+            raise AttributeError(must(name, "be asked of an operator", "a function of DataFrames", advice))
 
 
 def function_app(

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
+from latecomer.durations import duration_text
 from latecomer.errors import InputError, must
 from latecomer.spark.session import changed_settings
 from latecomer.windows import Window
 
 _WHOLE = {"spark.sql.debug.maxToStringFields": "100000"}
-_OF = r"precisetimestampconversion\((?P<of>\S+), Timestamp(?:NTZ)?Type, LongType\)"
+_OF = r"precisetimestampconversion\((?P<of>.+?), Timestamp(?:NTZ)?Type, LongType\)"
 _SIZE = r"END\) - \d+\) \+ (?P<size>\d+)\), LongType"
 _WINDOW = re.compile(rf"{_OF} - (?P<offset>-?\d+)\) % (?P<advance>\d+)\) < .*?{_SIZE}")
 _LAST = r"\.end, Timestamp(?:NTZ)?Type, LongType\) - 1\), LongType, Timestamp(?:NTZ)?Type\)"
@@ -88,12 +89,13 @@ def windows_in(text: str, time: str, name: str) -> Planned | None:
     found = [match for line in text.splitlines() if (match := _WINDOW.search(line))][::-1]
     if not found:
         return None
-    if _names_before(text, found[0]["of"])[-1].rpartition("#")[0] != time:
+    first, *others = (match["of"].rpartition("precisetimestampconversion(")[2] for match in found)
+    if _names_before(text, first)[-1].rpartition("#")[0] != time:
         advice = "take windows of the time column itself, and change times before"
-        raise InputError(must(f"first window of {name}", f"be one of {time}", found[0]["of"].split("#")[0], advice))
+        raise InputError(must(f"first window of {name}", f"be one of {time}", first, advice))
     windows = tuple(_window(match) for match in found)
     several = _SEVERAL.intersection(_nodes(text))
-    sides = tuple(Side.ANY if several else side_of(text, match["of"]) for match in found[1:])
+    sides = tuple(Side.ANY if several else side_of(text, each) for each in others)
     return Planned(windows, sides)
 
 
@@ -122,7 +124,7 @@ def _nodes(text: str) -> Iterator[str]:
 
 
 def _window(match: re.Match[str]) -> Window:
-    return Window(f"{match['size']} us", f"{match['advance']} us", f"{match['offset']} us")
+    return Window(*(duration_text(int(match[each])) for each in ("size", "advance", "offset")))
 
 
 def _names_before(text: str, column: str) -> list[str]:
