@@ -33,7 +33,7 @@ def arrivals(rng: np.random.Generator) -> pa.RecordBatch:
     number = [int(np.sum(key[:place] == key[place])) for place in range(count)]
     tick = ts + np.where(late, rng.integers(0, 60, count), 0)
     order = np.argsort(tick, kind="stable")
-    columns = [ts, key.astype(np.int32), rng.integers(0, 5, count), np.array(number)]
+    columns: list[Any] = [ts, key.astype(np.int32), rng.integers(0, 5, count), np.array(number)]
     rows = pa.RecordBatch.from_arrays([pa.array(each[order]) for each in columns], schema=COLUMNS)
     return rows.append_column(TICK_FIELD, pa.array(tick[order]))
 

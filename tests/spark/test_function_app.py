@@ -38,9 +38,8 @@ def random_chain(rng: np.random.Generator, *, aggregates: int, by_start: bool) -
         sums = readings.groupBy("meter", window("ts", 0)).agg(F.sum("kwh").alias("kwh"), F.last("kwh").alias("newest"))
         if aggregates == 2:
             time = F.col("w.start") if by_start else F.window_time("w")
-            sums = sums.withColumnRenamed("w", "w0").withColumn("w", F.col("w0"))
-            sums = sums.withColumn("at", time).groupBy("meter", window("at", 1))
-            sums = sums.agg(F.max("kwh").alias("kwh"), F.max("newest").alias("newest"))
+            again = sums.withColumn("at", time).groupBy("meter", window("at", 1))
+            sums = again.agg(F.max("kwh").alias("kwh"), F.max("newest").alias("newest"))
         return sums.where("kwh % 7 != 0").select("w", "meter", "kwh", "newest")
 
     return chain
