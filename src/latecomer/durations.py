@@ -65,6 +65,19 @@ def signed_duration_us(value: Duration | None, where: str) -> int:
     return micros
 
 
+def duration_text(us: int) -> str:
+    """A duration as people write it, in the longest unit that fits.
+
+    >>> duration_text(5_400_000_000), duration_text(86_400_000_000)
+    ('90 minutes', '1 day')
+    """
+    for unit, word in (("d", "day"), ("h", "hour"), ("min", "minute"), ("s", "second"), ("ms", "ms"), ("us", "us")):
+        count, rest = divmod(us, _SIZE_US[unit])
+        if rest == 0:
+            return f"{count} {word}{'s' if abs(count) != 1 and len(word) > 2 else ''}"
+    raise AssertionError("every duration is in whole microseconds")
+
+
 def instant_us(value: str | datetime, where: str) -> int:
     """Read a date or datetime as microseconds since 1970 UTC; without a zone it means UTC.
 

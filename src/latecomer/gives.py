@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -85,14 +85,31 @@ Keep = Callable[[pa.RecordBatch], Bools]
 
 @dataclass(frozen=True)
 class View:
-    """A named part of the results: the rows that `keep` chooses, all without it; and without some of the columns."""
+    """A named part of the results: the rows that `keep` chooses, all without it; and without some of the columns.
+
+    where: the same choice in SQL, for results that are finished by `Gives.after`.
+    """
 
     keep: Keep | None = None
     without: tuple[str, ...] = ()
+    where: str | None = None
 
     def columns(self, results: pa.Schema) -> pa.Schema:
         """The columns of the view, for results with these."""
         return pa.schema([each for each in results if each.name not in self.without])
+
+
+class After(Protocol):
+    """What is left to do with the rows that a machine gives: whoever writes the lanes does it, micro-batch by
+    micro-batch, on a table of its own engine.
+    """
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the rows that the machine gives, the carried ones included."""
+
+    def __call__(self, rows: Any) -> Any:
+        """The results, with the columns of `Gives`, of all rows of a micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ class Gives:
     depends on where micro-batches are cut; what stands does not. position: columns that are carried to a further stage
     and order results of one time there, the source first where there is one, the others after the tick. retracts: what
     goes on to a further stage may be retractions. items: what it quarantines may be no rows of the user's, but items
-    that were made of them (`outputs.ITEM`).
+    that were made of them (`outputs.ITEM`). after: what makes the results of the rows that the machine gives.
     """
 
     columns: pa.Schema
@@ -128,6 +145,7 @@ class Gives:
     position: tuple[pa.Field, ...] = ()
     retracts: bool = False
     items: bool = False
+    after: After | None = None
 
     @property
     def all_views(self) -> dict[str, View]:
@@ -169,10 +187,10 @@ def of_tier(tier: int, rows: pa.RecordBatch) -> Bools:
     return np.asarray((rows.column(TIER).to_numpy() == tier) & standing(rows))
 
 
-STANDING = View(standing, (CHANGE,))
+STANDING = View(standing, (CHANGE,), f"{CHANGE} >= 0")
 
 
 def revised_views(tiers: int = 0) -> dict[str, View]:
     """The views of results that may change: each tier's answers, if there are tiers, and all changes."""
     each = {f"tier_{tier}": View(partial(of_tier, tier), (CHANGE, TIER)) for tier in range(1, tiers + 1)}
-    return {**each, CHANGES: View(changing)}
+    return {**each, CHANGES: View(changing, where=f"{CHANGE} != 0")}

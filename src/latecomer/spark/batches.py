@@ -101,10 +101,13 @@ class BatchWriter:
         steering = () if self.steered is None else self.steered.names
         asked = tuple(dict.fromkeys([*self.names, *watched, *steering]))
         counted = [*self.counters.columns(asked), *map(rows_in, LANES)]
-        counts = self._write_results(packed, batch, counted)
-        rows, written = {lane: counts.pop(f"rows in {lane}") for lane in LANES}, [RESULTS]
+        if self.lanes.gives.after is None:
+            counts, written = self._write_results(packed, batch, counted), [RESULTS]
+        else:
+            counts, written = self._write_finished(packed, batch, counted)
+        rows = {lane: counts.pop(f"rows in {lane}") for lane in LANES}
         for name in self.lanes.names:
-            if name != RESULTS and name in self.targets and (rows[lane_of(name)] or not self._begun):
+            if name not in written and name in self.targets and (rows[lane_of(name)] or not self._begun):
                 self.targets[name](self.lanes.rows(packed, name), batch)
                 written.append(name)
         for watch in self.watches:
@@ -122,6 +125,22 @@ class BatchWriter:
         if counts[f"rows in {RESULTS}"] or not self._begun:
             sink(self.lanes.rows(packed, RESULTS), batch)
         return counts
+
+    def _write_finished(self, packed: DataFrame, batch: int, counted: list[Column]) -> tuple[dict[str, int], list[str]]:
+        """Count all lanes, finish the results, if there is something to do, and write all their views."""
+        counts: dict[str, int] = packed.agg(*counted).collect()[0].asDict()
+        names = [name for name in self.lanes.gives.all_views if name in self.targets]
+        finished = self.lanes.finished(packed) if counts[f"rows in {RESULTS}"] or not self._begun else None
+        if finished is None:
+            return counts, []
+        finished, kept = _kept(finished, None, self._said) if len(names) > 1 else (finished, False)
+        try:
+            for name in names:
+                self.targets[name](self.lanes.chosen(finished, name), batch)
+        finally:
+            if kept:
+                finished.unpersist()
+        return counts, names
 
     def _publish(self, packed: DataFrame, batch: int, written: list[str]) -> None:
         """Let the batch be read; a run that another has taken the place of takes its rows out again, and stops."""

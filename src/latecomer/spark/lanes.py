@@ -14,6 +14,7 @@ from latecomer.events import Layout
 from latecomer.gives import RESULTS, Gives, View
 from latecomer.outputs import ITEM, LATENESS, REASON
 from latecomer.spark.compat import arrow_schema
+from latecomer.spark.declare import quoted
 from latecomer.spark.packed import LANES, view_bit
 from latecomer.spark.schema import spark_schema, with_fields
 from latecomer.spark.unpack import STAGE, UNPACK_COLUMNS, UnpackPlan, unpacker
@@ -71,7 +72,10 @@ class Lanes:
         return self.gives.all_views.get(name)
 
     def rows(self, packed: DataFrame, name: str) -> DataFrame:
-        """The rows of a lane or view, typed again."""
+        """The rows of a lane or view, typed again, and finished where something was left to do."""
+        finished = self.finished(packed) if name in self.gives.all_views else None
+        if finished is not None:
+            return self.chosen(finished, name)
         rows = self._rows(packed, name)
         return rows if self.after is None else self.after.rows(rows)
 
@@ -81,7 +85,9 @@ class Lanes:
 
     def plan(self, name: str) -> UnpackPlan:
         """How packed rows become those of a lane or view."""
-        schema, view = arrow_schema(self._inner(name)), self.view(name)
+        schema, view = arrow_schema(self._travelling(name)), self.view(name)
+        if view is not None and self.gives.after is not None:
+            return UnpackPlan(schema)
         if view is not None:
             return UnpackPlan(schema, view.keep, self.layout if self.gives.in_one_order else None)
         stages = tuple(self.inputs) if len(self.inputs) > 1 else ()
@@ -93,7 +99,22 @@ class Lanes:
         rows = rows if bit is None else rows.where(f"views & {bit}L != 0")
         if plan.merged is not None:
             rows = rows.repartition(1)  # blobs cross this shuffle, not rows, and the shards work in parallel up to it
-        return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), self._inner(name))
+        return rows.select(*UNPACK_COLUMNS).mapInArrow(unpacker(plan), self._travelling(name))
+
+    def _travelling(self, name: str) -> T.StructType:
+        """The columns of a lane or view as its rows leave the strategy."""
+        after = self.gives.after
+        return self._inner(name) if after is None or name not in self.gives.all_views else spark_schema(after.columns)
+
+    def finished(self, packed: DataFrame) -> DataFrame | None:
+        """The results of all views, where something is left to do for them; None where there is not."""
+        return None if self.gives.after is None else self.gives.after(self._rows(packed, RESULTS))
+
+    def chosen(self, finished: DataFrame, name: str) -> DataFrame:
+        """Of finished results those of a view."""
+        rows, view = finished, self.gives.all_views[name]
+        rows = rows if view.where is None else rows.where(view.where)
+        return rows.select(*[quoted(name) for name in view.columns(self.gives.columns).names])
 
 
 def lane_of(name: str) -> str:

@@ -169,7 +169,7 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
                 tuple(stage.gives.all_views.values()),
                 stage=number,
                 count_sources=stage.count_sources,
-                carried=stage.gives.in_one_order,
+                carried=stage.gives.in_one_order or stage.gives.after is not None,
                 onward=None if last else next_stage(stage, stages[number + 1], keys),
                 **further,
                 **common,

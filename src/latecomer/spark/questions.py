@@ -8,9 +8,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from latecomer.basic import PassThrough
 from latecomer.contract import VERBS, Settings
@@ -23,6 +24,8 @@ from latecomer.outputs import REVISION_COLUMNS
 from latecomer.reorder import Reorder
 from latecomer.spark.declare import Declared, Further, names_of
 from latecomer.spark.explain import WINDOWS, window_step
+from latecomer.spark.function_app import FunctionApp, function_app
+from latecomer.spark.function_call import Function as SparkFunction
 from latecomer.spark.gated import Gated, JoinQuery, join_query
 from latecomer.spark.planner import Query, plan_query
 from latecomer.spark.refusals import question_refusal, refusing_sparks_join, stage_refusal
@@ -292,11 +295,35 @@ class Strategies(InOrder, Gated):
             raise InputError(must("aggregate", "be asked of windows", "a stream without", advice))
         return AggregateQuery(self._declared, window, aggregates)
 
-    def app(self, operator: Operator) -> App:
-        """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`."""
-        if not isinstance(operator, Operator):
-            raise InputError(must("app", "be given an operator", operator, "e.g. lc.Chain(lc.Pattern(...), ...)"))
-        return App(self._declared, operator)
+    @overload
+    def app(self, operator: Operator) -> App: ...
+
+    @overload
+    def app(
+        self, operator: SparkFunction, *, windows: Sequence[Window] | None = None, sample: DataFrame | None = None
+    ) -> FunctionApp: ...
+
+    def app(
+        self,
+        operator: Operator | SparkFunction,
+        *,
+        windows: Sequence[Window] | None = None,
+        sample: DataFrame | None = None,
+    ) -> App | FunctionApp:
+        """Run an operator, or a `Chain` of them, on the events in order: `.app(lc.Pattern(...)).tiers("5 minutes")`.
+
+        Or a function of yours, DataFrame to DataFrame, of Spark's own windowed aggregates by key, as it is:
+        `.app(function).timetravel("40 days", every="1 hour")`. windows: those it has, from the first to the last, where
+        they are not `F.window`. sample: rows of yours to try it on, where rows that are made up give no results.
+        """
+        if isinstance(operator, Operator):
+            if windows is not None or sample is not None:
+                raise InputError(must("windows and sample", "go with a function", "an operator", "leave them out"))
+            return App(self._declared, operator)
+        if not callable(operator):
+            advice = "e.g. lc.Chain(lc.Pattern(...), ...)"
+            raise InputError(must("app", "be given an operator or a function of a DataFrame", operator, advice))
+        return function_app(self._declared, operator, windows, sample)
 
     def apply(self, settings: Settings) -> Result:
         """Run any strategy."""

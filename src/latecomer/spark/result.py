@@ -80,6 +80,9 @@ class Result:
             rule = f"be one of {', '.join(self._lanes.names)}"
             raise InputError(must("view", rule, name, "other strategies have other views"))
         self._check_alone(name)
+        if self._streaming and self._lanes.gives.after is not None:
+            advice = "call .start(...), which writes all lanes; a sink may be a function of yours"
+            raise InputError(must(f".{name}", "be written by .start(...)", "a function's results on a stream", advice))
         return self._lanes.rows(self._counters.observed(self._query.packed(), self.metric), name)
 
     @property

@@ -38,16 +38,16 @@ def fire(settings: TimeTravel, pending: Pending, on_time: OnTime, ticks: Ticks, 
             parts[1] = _again(pending, parts[1], settings.reach.us)
     elif settings.trigger == LAZY:
         tick = lazy_ticks(pending, on_time, ticks, settings.reach.us, settings.pace_us)
-        parts = [_for_good(pending, np.minimum(tick, _forced(pending, settings.bound_us, ticks)), ticks)]
+        parts = [_for_good(pending, np.minimum(tick, forced_ticks(pending, settings.bound_us, ticks)), ticks)]
     else:
-        parts = _wanted(pending, _forced(pending, settings.bound_us, ticks), ticks)
+        parts = _wanted(pending, forced_ticks(pending, settings.bound_us, ticks), ticks)
     both = Firing._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     ts_us, key = pending.ts_us[both.pending], pending.key[both.pending]
     order = np.lexsort((ts_us, key, ~both.at_once, both.moment, both.tick))
     return Firing._make(column[order] for column in both)
 
 
-def _forced(pending: Pending, bound_us: int, ticks: Ticks) -> Int64s:
+def forced_ticks(pending: Pending, bound_us: int, ticks: Ticks) -> Int64s:
     """The tick in which the bound has passed."""
     return np.maximum(np.minimum(ticks.marked(pending.ts_us + (bound_us + 1)), ticks.end), pending.tick)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,9 @@ from latecomer.timetravel.hole_tracking import (
     track_holes,
 )
 from latecomer.timetravel.holes import ALWAYS, TOUCHING, UNKNOWN
+from latecomer.timetravel.repairs import Repairs
 from latecomer.timetravel.tables import HOLE_COLUMNS, LATE, Tables, group_starts
 from latecomer.windows.grouping import group_rows
-
-if TYPE_CHECKING:
-    from latecomer.timetravel.settings import TimeTravel
 
 
 class MicroBatch(NamedTuple):
@@ -50,7 +48,7 @@ class MicroBatch(NamedTuple):
     turn: Int64s
     timeline: Timeline
     layout: Layout
-    settings: TimeTravel
+    settings: Repairs
 
 
 class OnTime(NamedTuple):

@@ -68,7 +68,7 @@ class TimeTraveller(Machine):
         self._settings, self._reach = settings, settings.reach
         self._start = settings.operator.layout_after(layout).time
         self._live = LiveInstance(settings, store.part(LIVE, 3), layout)
-        self._state = State(store.part(STATE, 3), settings, layout)
+        self._state = State(store.part(STATE, 3), settings, layout.time, self._start)
         self._waiting = store.part(WAITING, 3)
 
     @property
@@ -167,8 +167,8 @@ class TimeTraveller(Machine):
         turn, late = np.argsort(arrived.turn, kind="stable"), arrived.late
         tables = {
             "recent": stored.recent,
-            "on_time": _with_role(arrived.on_time, turn, RECENT),
-            "late": None if late is None else _with_role(late, np.argsort(late.tick, kind="stable"), LATE),
+            "on_time": with_role(arrived.on_time, turn, RECENT),
+            "late": None if late is None else with_role(late, np.argsort(late.tick, kind="stable"), LATE),
             "pending": stored.pending,
             "long_holes": stored.long_holes,
             "young_results": stored.young_results,
@@ -278,7 +278,7 @@ def result_outputs(
             yield revisable(some, 1 if change is None else pa.array(change[places]), pane, is_final)
 
 
-def _with_role(events: EventBatch | None, order: Int64s, role: int) -> pa.RecordBatch | None:
+def with_role(events: EventBatch | None, order: Int64s, role: int) -> pa.RecordBatch | None:
     """Events in the order of processing, tick by tick, with why they are stored."""
     if events is None:
         return None

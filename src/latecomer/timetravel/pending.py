@@ -9,7 +9,7 @@ Paper: TinTiN, section 6.3, but that there a late event is missing in all its wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +18,9 @@ from latecomer.events import FOREVER_US, NEVER_US, Int64s, concat_rows, take_row
 from latecomer.outputs import LATENESS
 from latecomer.timetravel.key_history import Accepted, MicroBatch
 from latecomer.timetravel.reach import Reach
+from latecomer.timetravel.repairs import Repairs
 from latecomer.timetravel.tables import DONE, FIRE, FIRED, UNTIL
 from latecomer.timetravel.triggers import EAGER, LAZY, times_wanted
-
-if TYPE_CHECKING:
-    from latecomer.timetravel.settings import TimeTravel
 
 COLUMNS = (UNTIL, DONE, FIRE, FIRED)
 
@@ -104,7 +102,7 @@ def still_pending(
     return pending._replace(done_us=done_us, fired=was_fired).take(left), rows
 
 
-def next_clock(pending: Pending, settings: TimeTravel) -> Int64s:
+def next_clock(pending: Pending, settings: Repairs) -> Int64s:
     """Before the clock comes so far, the mark or what live has read plus one, none is replayed if its key is silent."""
     reach, forced_us = settings.reach, pending.ts_us + (settings.bound_us + 1)
     if settings.trigger == LAZY:

@@ -73,12 +73,17 @@ def reach_of(operator: Operator, periodicity_us: int = 1) -> Reach:
     if not windows:
         advice = "e.g. lc.WindowAggregation(lc.Window('2 hours', '1 hour'), (lc.last('value'),))"
         raise InputError(must("application", "have at least one windowed aggregate", "none", advice))
+    check_step(windows, periodicity_us)
+    return Reach(windows, periodicity_us, _adds_up(operator))
+
+
+def check_step(windows: tuple[Window, ...], periodicity_us: int) -> None:
+    """Refuse windows of which nothing repeats within reason."""
     least_us = lcm(*(window.advance_us for window in windows), periodicity_us)
     if least_us > _LONGEST_STEP_US:
         got = f"{[window.advance_us for window in windows]} us, periodicity {periodicity_us} us"
         rule = "have advances and a periodicity that meet again within 10,000 years"
         raise InputError(must("application", rule, got, "make them multiples of each other, e.g. of an hour"))
-    return Reach(windows, periodicity_us, _adds_up(operator))
 
 
 def _adds_up(operator: Operator) -> bool:

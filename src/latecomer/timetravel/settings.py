@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import ChunkStore
-from latecomer.contract import Machine, Settings, check_max_held
+from latecomer.contract import Machine, check_max_held
 from latecomer.durations import Duration, duration_us
 from latecomer.errors import InputError, must
-from latecomer.events import CARRIED_PREFIX, FOREVER_US, NEVER_US, Int64s, Layout
+from latecomer.events import CARRIED_PREFIX, NEVER_US, Int64s, Layout
 from latecomer.gives import STANDING, Explained, Gives, Line, Verb, revised_views, with_revisions
 from latecomer.progress import Timeline
 from latecomer.timetravel.holes import Holes
 from latecomer.timetravel.machine import TimeTraveller
 from latecomer.timetravel.reach import Reach, parts_of, reach_of
-from latecomer.timetravel.triggers import LAZY, Trigger, check_trigger
+from latecomer.timetravel.repairs import Repairs
+from latecomer.timetravel.triggers import LAZY, Trigger
 from latecomer.windows.aggregation import WindowAggregation
 from latecomer.windows.collected import WindowFunction
 from latecomer.windows.operators import Operator, Step, operator_lines
@@ -30,7 +31,7 @@ from latecomer.windows.window import WINDOW_END, WINDOW_START
 
 
 @dataclass(frozen=True)
-class TimeTravel(Settings):
+class TimeTravel(Repairs):
     """An application whose results are repaired when late events fill holes, up to a bound.
 
     operator: WindowAggregation, Step, or a Chain of them; steps leave times and keys as they are. bound: the most an
@@ -55,18 +56,11 @@ class TimeTravel(Settings):
     verb: ClassVar[Verb | None] = Verb("app(...).timetravel(...)", "give results at once, and repair them later")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.holes, Holes):
-            rule = "be a Period, an Enumerator, CustomHoles or Anywhere"
-            raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
-        check_trigger(self.trigger)
         check_max_held(self.max_held)
         for name, value in (("retract", self.retract), ("shifted", self.shifted)):
             if not isinstance(value, bool):
                 raise InputError(must(name, "be True or False", value, "leave it out for True"))
-        reach = self.reach
-        if self.bound_us < reach.us:
-            rule = f"be at least as long as all windows together ({reach.us:,} us)"
-            raise InputError(must("bound", rule, self.bound, "make it longer"))
+        self.check_repairs()
         if self.wait_us >= self.bound_us:
             rule = f"be shorter than the bound ({self.bound})"
             raise InputError(must("wait", rule, self.wait, "what is later than wait is repaired, up to the bound"))
@@ -76,14 +70,8 @@ class TimeTravel(Settings):
         """The windows of the application."""
         return reach_of(self.operator, 1 if self.periodicity is None else duration_us(self.periodicity, "periodicity"))
 
-    @cached_property
-    def bound_us(self) -> int:
-        """The bound in microseconds."""
-        return duration_us(self.bound, "bound")
-
-    @cached_property
+    @property
     def wait_us(self) -> int:
-        """The wait in microseconds; 0 without one."""
         return 0 if self.wait is None else duration_us(self.wait, "wait", zero=True)
 
     @property
@@ -95,38 +83,14 @@ class TimeTravel(Settings):
         mark_us = timeline.mark_us
         return replace(timeline, mark_us=np.where(mark_us == NEVER_US, NEVER_US, mark_us - self.wait_us))
 
-    @cached_property
-    def retention_us(self) -> int:
-        """How far behind the mark an event may be and still be held: the bound and twice the reach."""
-        return self.bound_us + 2 * self.reach.us
-
-    @cached_property
-    def removal_us(self) -> int:
-        """How much longer what is recent of a silent key may stay, where there is much of it."""
-        return max(1, self.retention_us // 16)
-
-    @cached_property
-    def pace_us(self) -> int:
-        """How often a key has an event: its period, or where that is not known, how often it has a result."""
-        return self.holes.pace_us or self.reach.windows[-1].advance_us
-
     def build(self, store: ChunkStore, layout: Layout) -> Machine:
         return TimeTraveller(self, store, layout)
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:
-        if timeline.punctuation(1) == FOREVER_US:
-            return 0
-        timeline = self.delayed(timeline)
-        oldest_us = int(timeline.mark_us[-1]) - self.retention_us - self.removal_us
-        return int((accepted_ts_us >= oldest_us).sum())
+        return super().most_held(accepted_ts_us, self.delayed(timeline))
 
     def punctuation(self, timeline: Timeline) -> int:
-        """The time up to which results are final."""
-        timeline = self.delayed(timeline)
-        passed_us, mark_us = timeline.punctuation(self.bound_us + 1), int(timeline.mark_us[-1])
-        if passed_us in (FOREVER_US, NEVER_US) or mark_us == NEVER_US:
-            return passed_us
-        return mark_us - self.bound_us - 1  # a silence gives results early, and they are repaired still
+        return super().punctuation(self.delayed(timeline))
 
     def gives(self, columns: pa.Schema, layout: Layout) -> Gives:
         lines = [Line("wait", f"{self.wait} for what is late", "then in order")] if self.wait_us else []

@@ -7,24 +7,22 @@ those of the keys that it touches, which have events in it or replays that may c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from latecomer.chunks import Store
-from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s, Layout, concat_rows, int64_view, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s, concat_rows, int64_view, take_rows
 from latecomer.timetravel.comparison import Standing
 from latecomer.timetravel.hole_tracking import mark_near
 from latecomer.timetravel.holes import ALWAYS
 from latecomer.timetravel.key_history import KeyHistory, MicroBatch
 from latecomer.timetravel.key_rows import Buckets, KeyRows, distinct
 from latecomer.timetravel.pending import Pending, next_clock
+from latecomer.timetravel.repairs import Repairs
 from latecomer.timetravel.tables import CONTEXT, FROM, HOLE_COLUMNS, ROLE, TO, Tables, with_buckets
 from latecomer.timetravel.time_buckets import Alarms, Loaded, TimeBuckets, without_bucket
-
-if TYPE_CHECKING:
-    from latecomer.timetravel.settings import TimeTravel
 
 MARK, DUPLICATES, _EXPIRED = "mark_us", "duplicates", "expired"
 
@@ -50,12 +48,12 @@ class Stored(NamedTuple):
 class State:
     """Recent events, contexts, holes, pending replays, and results that may change."""
 
-    def __init__(self, store: Store, settings: TimeTravel, layout: Layout) -> None:
+    def __init__(self, store: Store, settings: Repairs, time: str, start: str) -> None:
         self._parts = [store.part(number, _PARTS) for number in range(_PARTS)]
         by_key, contexts, holes, results, alarms = self._parts
         self._settings, self._reach_us = settings, settings.reach.us
         self._width_us = max(self._reach_us, settings.bound_us // _BUCKETS)
-        self._time, self._start = layout.time, settings.operator.layout_after(layout).time
+        self._time, self._start = time, start  # the columns with the times of events and of results
         self._by_key = KeyRows(by_key, (self._event_times, self._hole_times, self._event_times, self._result_times))
         self._contexts = TimeBuckets(contexts, self._time, self._width_us)
         self._holes = TimeBuckets(holes, TO, self._width_us)
@@ -68,6 +66,11 @@ class State:
     def events(self) -> int:
         """How many events are held."""
         return self._by_key.alive(_RECENT) + self._contexts.rows
+
+    @property
+    def waiting(self) -> int:
+        """How many late events' replays are pending."""
+        return self._by_key.alive(_PENDING)
 
     @property
     def mark_us(self) -> int:
@@ -83,10 +86,12 @@ class State:
         more = self._by_key.buckets() if clock_us == FOREVER_US else due
         return distinct(arrived, more)
 
-    def load(self, touched: Buckets, late_us: Int64s, punctuation_us: int) -> Stored:
+    def load(
+        self, touched: Buckets, late_us: Int64s, punctuation_us: int, contexts_since_us: int = FOREVER_US
+    ) -> Stored:
         """Read what a micro-batch needs that has late events at these times and begins at this punctuation.
 
-        What it takes by key is to be saved again.
+        Of contexts, those near late events, and all since a time. What it takes by key is to be saved again.
         """
         recent, long_holes, pending, young = (_plain(rows) for rows in self._by_key.take(touched))
         replayed_us, reach_us = np.append(_times(pending, self._time), late_us), self._reach_us
@@ -94,7 +99,7 @@ class State:
         results_us = [_times(young, self._start), _times(results.rows, self._start)]
         near_us, since_us = (reach_us, reach_us + self._width_us), punctuation_us - 2 * reach_us
         holes = self._holes.load(touched, np.concatenate([replayed_us, *results_us]), near_us, since_us)
-        contexts = self._contexts.load(touched, replayed_us, (reach_us, reach_us))
+        contexts = self._contexts.load(touched, replayed_us, (reach_us, reach_us), contexts_since_us)
         return Stored(touched, recent, self._open(long_holes), pending, young, contexts, holes, results)
 
     def look(self, buckets: Buckets, punctuation_us: int) -> Stored:
