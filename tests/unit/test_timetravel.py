@@ -84,7 +84,7 @@ def test_the_running_example_with_what_is_void() -> None:
     last = travel.push(reading(5, 21))
     assert alerts_of(last) == [(4, 1, -1), (4, 2, 1), (5, 1, -1), (5, 2, 1)]
     assert {said(output, "final") for output in last} == {True}
-    assert travel.machine.store.notes["1/2/duplicates"] == 1 + 3
+    assert travel.machine.store.notes["1/3/duplicates"] == 1 + 3
 
 
 def test_midnight_is_shifted_to_14_where_a_context_of_one_event_was_replayed_before() -> None:

@@ -89,7 +89,7 @@ def test_lazy_waits_until_all_contexts_that_overlap_are_complete_and_replays_the
         assert of_pane(travel.push(row), "revised", "window_start") == []
     given = [row for row in of_pane(travel.push((7, 11, "a", 4)), "revised", "window_start", "value") if row[2] > 0]
     assert given == [(-2, 16, 1), (0, 48, 1), (2, 32, 1), (4, 8, 1), (6, 12, 1)]
-    assert travel.machine.store.notes.get("1/2/duplicates", 0) == 0
+    assert travel.machine.store.notes.get("1/3/duplicates", 0) == 0
 
 
 def test_lazy_does_not_wait_for_contexts_that_do_not_overlap() -> None:
