@@ -66,6 +66,12 @@ def test_an_application_without_known_windows_is_refused(operator: Any, text: st
         travel(operator)
 
 
+def test_a_wait_as_long_as_the_bound_is_refused() -> None:
+    assert travel(wait="49 us").wait_us == 49
+    with pytest.raises(InputError, match=r"wait must be shorter than the bound \(50 us\); got '50 us'"):
+        travel(wait="50 us")
+
+
 def test_a_bound_shorter_than_the_windows_is_refused() -> None:
     chain = Chain(COUNTS, WindowAggregation(Window("20 us", "1 us"), (Sum("count"),)))
     assert travel(chain, bound="30 us").bound_us == 30

@@ -82,6 +82,10 @@ class KeyRows:
         rows = self.read(buckets)
         for table, part in enumerate(rows):
             self._count(table, 0 if part is None else -part.num_rows)
+        for generation in self._generations():
+            few = sum(chunk.rows for chunk in generation.listed) <= len(buckets)
+            if few and among(self._touched(generation).bucket, buckets).all():  # all of it is void
+                self._drop(generation)
         return rows
 
     def read(self, buckets: Buckets) -> Rows:
@@ -146,6 +150,9 @@ class KeyRows:
             (found[number].listed if place == 0 else found[number].tables[place - 1]).append(chunk)
         return [found[number] for number in sorted(found)]
 
+    def _drop(self, generation: Generation) -> None:
+        self._store.drop([*generation.listed, *(chunk for chunks in generation.tables for chunk in chunks)])
+
     def _index(self, chunk: Chunk) -> tuple[Buckets, Bools]:
         rows = self._store.read(chunk)
         return _buckets_of(rows), rows.column(_REPLACES).to_numpy().view(np.bool_)
@@ -202,7 +209,7 @@ class KeyRows:
                 covered = distinct(covered, touched.bucket[touched.replaces])
         replacing = distinct(covered, self._replaced(generations[0]))
         for generation in generations:
-            self._store.drop([*generation.listed, *(chunk for chunks in generation.tables for chunk in chunks)])
+            self._drop(generation)
         rows = [_together(each) for each in tables]
         if before_us is not None:
             rows = [self._from(table, part, before_us[table]) for table, part in enumerate(rows)]
