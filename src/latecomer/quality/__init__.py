@@ -9,7 +9,14 @@
 
 from latecomer.quality.classes import Classes, classify
 from latecomer.quality.columns import MARK, ResultColumns
-from latecomer.quality.delays import SHARES, logical_latencies, percentiles, responsiveness
+from latecomer.quality.delays import (
+    SHARES,
+    exact_marks,
+    latest_marks,
+    logical_latencies,
+    percentiles,
+    responsiveness,
+)
 
 __all__ = [
     "MARK",
@@ -17,6 +24,8 @@ __all__ = [
     "Classes",
     "ResultColumns",
     "classify",
+    "exact_marks",
+    "latest_marks",
     "logical_latencies",
     "percentiles",
     "responsiveness",
