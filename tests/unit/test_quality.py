@@ -19,6 +19,7 @@ from latecomer.quality import (
     ResultColumns,
     classify,
     exact_marks,
+    exact_rows,
     latest_marks,
     logical_latencies,
     percentiles,
@@ -184,6 +185,11 @@ def test_a_result_is_right_for_good_after_it_was_last_wrong() -> None:
     assert exact_marks(results(*rows), truth, COLUMNS).tolist() == [0, 20, 60, NEVER]
     assert exact_marks(results((1, "x"), (1, "a"), (1, "x", -1)), results((1, "a")), COLUMNS).tolist() == [10]
     assert exact_marks(results(), truth, COLUMNS).tolist() == [NEVER] * 4
+
+
+def test_exact_rows_are_those_of_the_sorted_run() -> None:
+    given = results((1, "a"), (2, "x"), (2, "b"), (2, "b", -1), (2, "b"), (9, "z"))
+    assert exact_rows(given, results(*TRUTH), COLUMNS).tolist() == [True, False, True, False, True, False]
 
 
 def test_the_latest_mark_is_that_of_what_an_event_touches() -> None:

@@ -7,7 +7,7 @@
 (1, 1, 1, 0, 1)
 """
 
-from latecomer.quality.classes import Classes, classify
+from latecomer.quality.classes import Classes, classify, exact_rows
 from latecomer.quality.columns import MARK, ResultColumns
 from latecomer.quality.delays import (
     SHARES,
@@ -25,6 +25,7 @@ __all__ = [
     "ResultColumns",
     "classify",
     "exact_marks",
+    "exact_rows",
     "latest_marks",
     "logical_latencies",
     "percentiles",

@@ -15,6 +15,7 @@ import numpy as np
 
 from latecomer._jit import kernel
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
+from latecomer.quality.classes import exact_rows
 from latecomer.quality.columns import NONE, ResultColumns, Rows, number_both, number_results, times_us
 from latecomer.search import lower_bound
 
@@ -23,9 +24,9 @@ SHARES = (50, 90, 99, 99.8, 100)  # percentiles
 
 def logical_latencies(given: Rows, truth: Rows, columns: ResultColumns) -> Int64s:
     """For each place that got its exact result, from its time to the mark at which it first did."""
-    rows, wanted = number_results(given, truth, columns)
-    right = np.flatnonzero((columns.changes(given) >= 0) & (wanted[rows.place] == rows.value))
-    _, firsts = np.unique(rows.place[right], return_index=True)
+    right = np.flatnonzero(exact_rows(given, truth, columns))
+    place = number_both(given, truth, columns.place)[0]
+    _, firsts = np.unique(place[right], return_index=True)
     chosen = right[firsts]
     latencies: Int64s = times_us(given, columns.mark)[chosen] - times_us(given, columns.time)[chosen]
     return latencies
