@@ -1,7 +1,7 @@
 """`latecomer reproduce timetravel`: TinTiN's evaluation (Tables 2 and 3, Figure 5) on made readings of smart meters.
 
-Readings are made day by day and pushed micro-batch by micro-batch, a day each; all forms of some thousand meters run side
-by side and are scored, then those of the next: no more than that is in memory. Without Spark, but for `--spark`.
+Readings are made day by day and pushed micro-batch by micro-batch, a day each; all forms of some thousand meters run
+side by side and are scored, then those of the next: no more than that is in memory. Without Spark, but for `--spark`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from latecomer_lab.timetravel.forms import (
     latency_us,
     plain_forms,
 )
-from latecomer_lab.timetravel.machines import REPLAYED, Followed, Follower, batch_of, pieces
+from latecomer_lab.timetravel.machines import Followed, Follower, batch_of, pieces
 from latecomer_lab.timetravel.readings import days_arriving, days_sorted
 from latecomer_lab.timetravel.scoring import OBSERVED_US, Scores, Touched, alerts_of
 from latecomer_lab.timetravel.targets import targets
@@ -135,7 +135,7 @@ class Group:
         which = f"meters {self._first:,} to {self._stop - 1:,}"
         in_order = {SORTED: in_order_form(), _TRUTH: in_order_form(alerts_only=False)}
         found = self._push(in_order, days_sorted(self._meters), lambda day: tell(f"{which}, sorted, {day}"))
-        truth, forms = found.pop(_TRUTH).given.drop_columns([REPLAYED]), alert_forms()
+        truth, forms = found.pop(_TRUTH).given, alert_forms()
         arriving = {**forms, **{name + _PLAIN: form for name, form in plain_forms().items()}}
         found |= self._push(arriving, days_arriving(self._meters), lambda day: tell(f"{which}, arriving, {day}"))
         self.starts[FRESH] = self.starts[LAZY]._replace(form=fresh_form())
@@ -149,16 +149,14 @@ class Group:
             day = self._piece(batch_of(readings))
             if number == self._meters.days - 1:
                 hours = [self._piece(hour) for hour in islice(pieces(readings, HOUR_US), HOURS_TIMED)]
-                for name in forms.keys() - {_TRUTH, *(trigger + _PLAIN for trigger in TRIGGERS)}:
+                for name in (name for name in forms if not _is_known(name)):
                     self.starts[name] = Start(forms[name], followers[name].save(), day, hours)
             for follower in followers.values():
                 follower.push(*day)
         return {name: follower.finish() for name, follower in followers.items()}
 
     def _follower(self, name: str, form: Settings) -> Follower:
-        if name == _TRUTH or name.endswith(_PLAIN):
-            return Follower(form, KNOWN, self._touched.keep)
-        return Follower(form)
+        return Follower(form, KNOWN, self._touched.keep) if _is_known(name) else Follower(form)
 
     def _piece(self, batch: EventBatch) -> Piece:
         """The readings of these meters with the progress of all."""
@@ -172,3 +170,8 @@ class Group:
         for name in TRIGGERS:
             scores.score_plain(name, found[name + _PLAIN].given, truth, self._late, mark_us)
         return scores
+
+
+def _is_known(name: str) -> bool:
+    """Whether a form gives what is known of every day, not alerts alone."""
+    return name == _TRUTH or name.endswith(_PLAIN)

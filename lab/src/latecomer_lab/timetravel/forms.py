@@ -1,8 +1,8 @@
 """The forms that are compared: time travel with both triggers and a fresh replica, discarding, waiting, sorted input.
 
 Each is a machine's settings. Those of time travel say in which tick a replay gave a row, in a column that no one else
-gets: what a machine gives depends on ticks and not on micro-batches, so delays can be told to the tick from micro-batches
-of a day.
+gets: what a machine gives depends on ticks and not on micro-batches, so delays can be told to the tick from
+micro-batches of a day.
 """
 
 from __future__ import annotations

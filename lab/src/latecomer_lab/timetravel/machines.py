@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.contract import Settings
 from latecomer.events import FOREVER_US, TICK_FIELD, EventBatch, Int64s, Layout, int64_view
@@ -30,14 +31,13 @@ LAYOUT = Layout(TIME, (KEY,))
 TICK_US = 100_000  # as on Spark, if nothing else is said
 COLUMNS = [TIME, KEY, "reading", "fuse"]
 RESULTS = ResultColumns.of(LAYOUT, WINDOW_START)
-REPLAYED = "replayed"
 
 Keep = Callable[[pa.RecordBatch], pa.Array]
 
 
 @dataclass
 class Followed:
-    """What a machine did; results come with their change, the mark at which they were given, and whether by a replay."""
+    """What a machine did; results have their change, the mark at which they were given, and the pane."""
 
     columns: pa.Schema = ALERTS
     results: list[pa.RecordBatch] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Followed:
     @property
     def given(self) -> pa.Table:
         """All results in the order they came."""
-        columns = [*self.columns, (CHANGE, pa.int8()), (MARK, pa.int64()), (REPLAYED, pa.bool_())]
+        columns = [*self.columns, (CHANGE, pa.int8()), (MARK, pa.int64()), (PANE, pa.string())]
         return pa.Table.from_batches(self.results, pa.schema(columns))
 
     @property
     def replayed(self) -> pa.Table:
         """Those of replays alone."""
         given = self.given
-        return given.filter(given[REPLAYED])
+        return given.filter(is_replayed(given))
 
 
 class Saved(NamedTuple):
@@ -109,8 +109,8 @@ class Follower:
             return
         if len(output) == 0:
             return
-        rows, replayed = output.rows, output.rows.column(PANE)[0].as_py() == Pane.REVISED  # an output is of one pane
-        results = stamped(rows, self.found.columns, given_marks(rows, timeline, self._latency_us), replayed=replayed)
+        marks_us = given_marks(output.rows, timeline, self._latency_us)
+        results = stamped(output.rows, self.found.columns, marks_us)
         self.found.results.append(results if self._keep is None else results.filter(self._keep(results)))
 
 
@@ -135,12 +135,17 @@ def given_marks(rows: pa.RecordBatch, timeline: Timeline | None, wait_us: int) -
     return marks
 
 
-def stamped(rows: pa.RecordBatch, columns: pa.Schema, mark_us: Int64s, *, replayed: bool) -> pa.RecordBatch:
-    """Results with their changes, marks, and whether a replay gave them."""
-    own, change = plain_results(rows).select(columns.names), pa.array(changes_of(rows), pa.int8())
-    given = [*own.columns, change, pa.array(mark_us), pa.repeat(pa.scalar(replayed), rows.num_rows)]
-    fields = [*columns, (CHANGE, pa.int8()), (MARK, pa.int64()), (REPLAYED, pa.bool_())]
+def stamped(rows: pa.RecordBatch, columns: pa.Schema, mark_us: Int64s) -> pa.RecordBatch:
+    """Results with their changes, marks and panes."""
+    own, pane = plain_results(rows).select(columns.names), rows.column(PANE).cast(pa.string())
+    given = [*own.columns, pa.array(changes_of(rows), pa.int8()), pa.array(mark_us), pane]
+    fields = [*columns, (CHANGE, pa.int8()), (MARK, pa.int64()), (PANE, pa.string())]
     return pa.RecordBatch.from_arrays(given, schema=pa.schema(fields))
+
+
+def is_replayed(given: pa.Table) -> pa.ChunkedArray:
+    """Which results a replay gave."""
+    return pc.equal(given[PANE], str(Pane.REVISED))
 
 
 def pieces(readings: pa.Table, piece_us: int) -> Iterator[EventBatch]:

@@ -1,4 +1,4 @@
-"""Readings of meters day by day, as they arrive or sorted: never more than a day of them, and what is still under way."""
+"""Readings of meters day by day, as they arrive or sorted: never more than a day, and what is still under way."""
 
 from __future__ import annotations
 

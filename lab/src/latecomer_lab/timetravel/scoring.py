@@ -1,7 +1,7 @@
 """What the forms give, scored for some meters at a time: meters are independent but for the mark, which is everyone's.
 
-Classes are those of section 4: what was given (exact, different, duplicate, spurious) is counted where nothing is voided
-and every replay gives its results again; what is left in the end (omitted, different, spurious), where they are voided.
+Classes are those of section 4: what was given (exact, different, duplicate, spurious) is counted where nothing is
+voided and every replay gives its results again; what is left in the end (omitted, different, spurious), where they are.
 
 Delays are differences of marks, of late readings that come long enough before the end of the stream. A reading touches
 the results within reach before it; of those the sorted run must have one. Its first answer is a replay of any of them,
@@ -37,7 +37,7 @@ from latecomer.timetravel import LAZY
 from latecomer.windows import WINDOW_START
 from latecomer_lab.timetravel.application import ALERTS, HOUR_US, KEY, TIME, is_alert
 from latecomer_lab.timetravel.forms import DAY_US, REACH
-from latecomer_lab.timetravel.machines import REPLAYED, RESULTS, Followed
+from latecomer_lab.timetravel.machines import RESULTS, Followed, is_replayed
 
 OBSERVED_US = REACH.us + DAY_US  # between a reading's arrival and the end of the stream
 _REACH_HOURS = REACH.us // HOUR_US
@@ -111,7 +111,7 @@ def alerts_of(rows: pa.Table, *others: str) -> pa.Table:
 def delays_of(plain: pa.Table, truth: pa.Table, late: pa.Table, waited_for_us: Int64s) -> tuple[Delays, Bools]:
     """The delays of late readings, and which of them touch a result of the sorted run."""
     met_us = int64_view(late[MARK].combine_chunks())
-    answering = pc.or_(plain[REPLAYED], pa.array(exact_rows(plain, truth, RESULTS)))
+    answering = pc.or_(is_replayed(plain), pa.array(exact_rows(plain, truth, RESULTS)))
     answers = plain.filter(pc.and_(answering, pc.less(plain[MARK], FOREVER_US)))
     first_us = responsiveness(late, answers, RESULTS, REACH.us, late_time=TIME, first=True)
     exact_us, ready_us = (
@@ -119,7 +119,10 @@ def delays_of(plain: pa.Table, truth: pa.Table, late: pa.Table, waited_for_us: I
         for marks_us in (exact_marks(plain, truth, RESULTS), ready_marks(truth, late, waited_for_us))
     )
     touches = exact_us != NEVER_US
-    since = (np.where(exact_us == FOREVER_US, FOREVER_US, exact_us - np.minimum(from_us, exact_us)) for from_us in (met_us, ready_us))
+    since = (
+        np.where(exact_us == FOREVER_US, FOREVER_US, exact_us - np.minimum(from_us, exact_us))
+        for from_us in (met_us, ready_us)
+    )
     return Delays(first_us, *since), touches
 
 

@@ -17,7 +17,7 @@ from latecomer.events import EventBatch
 from latecomer.headers import Header
 from latecomer_lab.timetravel.machines import Follower, Saved
 
-HOURS_TIMED = 8
+HOURS_TIMED = 4
 
 
 class Piece(NamedTuple):
@@ -38,8 +38,9 @@ class Start(NamedTuple):
 
 @dataclass
 class Timed:
-    """Of each run the readings a second, and the mean seconds of a micro-batch of an hour."""
+    """Of each run the readings a second, the seconds of the day, and the mean of a micro-batch of an hour."""
 
+    days_s: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     latencies_s: list[float] = field(default_factory=list)
 
@@ -47,6 +48,11 @@ class Timed:
     def rate(self) -> float:
         """Readings a second, the mean of all runs."""
         return statistics.mean(self.rates)
+
+    @property
+    def day_s(self) -> float:
+        """Seconds of a micro-batch of a day, the mean of all runs."""
+        return statistics.mean(self.days_s)
 
     @property
     def latency_s(self) -> float:
@@ -66,6 +72,7 @@ def time_forms(starts: Mapping[str, Start], runs: int, tell: Callable[[str], Non
             follower.go_back(start.saved)
             hours_s = [follower.push(*hour) for hour in start.hours]
             if number:
+                timed[name].days_s.append(day_s)
                 timed[name].rates.append(len(start.day.batch) / day_s)
                 timed[name].latencies_s.append(statistics.mean(hours_s))
     return timed
