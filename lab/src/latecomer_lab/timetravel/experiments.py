@@ -94,7 +94,7 @@ def run(settings: TimeTravelExperiments, tell: Tell) -> tuple[Report, Found]:
     """All experiments."""
     found = Found()
     for count in settings.meters:
-        found.sizes.append(measure(settings, count, lambda text, count=count: tell(f"{count:,} meters: {text}")))
+        found.sizes.append(measure(settings, count, tell))
     if settings.spark:
         found.spark = on_spark.run(settings, tell)
     report = Report("timetravel", {**asdict(settings), "bound": BOUND})
@@ -109,7 +109,7 @@ def run(settings: TimeTravelExperiments, tell: Tell) -> tuple[Report, Found]:
 def measure(settings: TimeTravelExperiments, count: int, tell: Tell) -> Measured:
     """Everything for one number of meters."""
     started, meters = time.perf_counter(), Meters(count, settings.days, settings.seed)
-    tell("statistics of the readings")
+    tell(f"{count:,} meters: statistics of the readings")
     statistics, scores, timed = measure_readings(meters), Scores(), dict[str, Timed]()
     for first in range(0, count, settings.together):
         group = Group(meters, first, min(first + settings.together, count), statistics)

@@ -24,6 +24,7 @@ _CONFIG: dict[str, Any] = {
     "title": {"fontSize": 14, "fontWeight": "bold", "anchor": "start", "frame": "bounds", "offset": 10},
 }
 
+Panel = alt.LayerChart | alt.FacetChart
 Row = dict[str, Any]
 
 
@@ -72,7 +73,7 @@ def _bar(name: str, form: str, length: float, text: str) -> Row:
     return {"name": name, "length": length, "text": text, "colour": COLOURS[form][0]}
 
 
-def _bars(title: str, values: list[Row], *, log: bool = False) -> alt.LayerChart:
+def _bars(title: str, values: list[Row], *, log: bool = False) -> Panel:
     most = max(row["length"] for row in values) or 1.0
     scale = alt.Scale(type="log", domain=[_LEAST_H / 2, 30 * most]) if log else alt.Scale(domain=[0, 1.3 * most])
     base = alt.Chart(alt.InlineData(values=values)).encode(
@@ -84,5 +85,5 @@ def _bars(title: str, values: list[Row], *, log: bool = False) -> alt.LayerChart
     from_left = {"x2": alt.datum(_LEAST_H / 2)} if log else {}
     bars = base.mark_bar(height=18, cornerRadius=2).encode(color=alt.Color("colour:N", scale=None), **from_left)
     words = base.mark_text(align="left", dx=5, fontSize=13).encode(text="text:N")
-    chart: alt.LayerChart = alt.layer(bars, words).properties(width=_WIDTH, height=_LINE * len(values), title=title)
+    chart: Panel = alt.layer(bars, words).properties(width=_WIDTH, height=_LINE * len(values), title=title)
     return chart
