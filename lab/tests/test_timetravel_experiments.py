@@ -236,7 +236,7 @@ def test_the_evaluation_shows_and_writes_its_figures(tmp_path: Path) -> None:
         "wait",
     ]
     reached = {target["name"]: target for target in report["targets"]}
-    assert len(reached) == 13
+    assert len(reached) == 15
     assert set(report["targets"][0]) >= {"name", "value", "target", "met"}
     assert all(target["met"] for name, target in reached.items() if "held" not in name)
     page = written["html"].read_text()

@@ -13,13 +13,14 @@ from latecomer.quality import MARK, SHARES, percentiles
 from latecomer_lab.timetravel.application import HOUR_US, TIME
 from latecomer_lab.timetravel.forms import BOUND_US, DISCARD, SORTED, WAIT
 from latecomer_lab.timetravel.paper import WAITING_HOLDS
+from latecomer_lab.timetravel.scoring import Held
 
 if TYPE_CHECKING:
     from latecomer_lab.timetravel.experiments import Measured
 
 NEVER = "never"
 FIRST, EXACT, AFTER = "first answer", "exact", "exact once ready"
-LATENESS = "lateness"
+LATENESS, LEAST = "lateness", "least by Lemma 5"
 SHARE_NAMES = tuple(f"p{share}_h" for share in SHARES)
 
 Row = dict[str, Any]
@@ -88,12 +89,14 @@ def responses(found: Measured) -> Iterator[Row]:
 
 
 def held(found: Measured) -> Iterator[Row]:
-    """Figure 5e: the most readings held at the end of a day; wait's as the paper counts them; the least there is."""
+    """Figure 5e: readings held, the most and at the end; wait's as the paper counts them; the least there is."""
     counts = {form: count for form, count in found.scores.held.items() if form not in (SORTED, DISCARD, WAIT)}
-    counts |= {WAIT: WAITING_HOLDS * found.meters, "least by Lemma 5": found.statistics.least_held}
-    for form, count in counts.items():
-        times = round(WAITING_HOLDS * found.meters / count, 1)
-        yield {"figure": "5e", "form": form, "held": count, "per_meter": round(count / found.meters, 1), "less": times}
+    waiting, least = WAITING_HOLDS * found.meters, found.statistics.least_held
+    counts |= {WAIT: Held(waiting, waiting), LEAST: Held(least, least)}
+    for form, (most, at_end) in counts.items():
+        less = {"less": round(waiting / most, 1), "less_at_end": round(waiting / at_end, 1)}
+        per_meter = {"per_meter": round(most / found.meters, 1), "at_end_per_meter": round(at_end / found.meters, 1)}
+        yield {"figure": "5e", "form": form, "held": most, "at_end": at_end, **per_meter, **less}
 
 
 def _lateness(found: Measured) -> Int64s:

@@ -44,6 +44,7 @@ class Followed:
     refused: int = 0
     repeated: int = 0  # results that replays found as they were
     most_held: int = 0
+    last_held: int = 0
     seconds: float = 0.0
 
     @property
@@ -77,7 +78,7 @@ class Follower:
         """One micro-batch, with the progress of the whole stream where it is but a part; the processor's seconds."""
         pushed, found = self._runner.push(batch, header), self.found
         found.seconds += pushed.seconds
-        found.most_held = max(found.most_held, pushed.held)
+        found.most_held, found.last_held = max(found.most_held, pushed.held), pushed.held
         for output in pushed.outputs:
             self._note(output, pushed.timeline)
         return pushed.seconds

@@ -56,7 +56,7 @@ def to_html(report: Report) -> str:
         ],
         latency=[_percentiles("logical latency, hours", "share of the alerts", of["5c"])],
         responses=[_percentiles("responsiveness, hours", "share of the late readings", _answered(of["5d"]))],
-        held=_by_meters(report, "5e", "per_meter", "readings held per meter"),
+        held=_by_meters(report, "5e", "at_end_per_meter", "readings held per meter in the end"),
     )
 
 

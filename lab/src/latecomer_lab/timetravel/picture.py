@@ -15,7 +15,7 @@ from latecomer_lab.timetravel.template import COLOURS
 if TYPE_CHECKING:
     from latecomer_lab.timetravel.experiments import Measured
 
-_WIDTH, _LINE = 460, 30
+_WIDTH, _LINE, _NAMES = 460, 30, 130
 _LEAST_H = 0.01
 _CONFIG: dict[str, Any] = {
     "background": "white",
@@ -66,7 +66,8 @@ def _hours(value: float | None) -> str:
 
 
 def _held(found: Measured) -> list[Row]:
-    return [_bar(row["form"], row["form"], row["per_meter"], f"{row['per_meter']:,.0f}") for row in held(found)]
+    rows = [(row["form"], row["at_end_per_meter"]) for row in held(found)]
+    return [_bar(form, form, count, f"{count:,.0f}") for form, count in rows]
 
 
 def _bar(name: str, form: str, length: float, text: str) -> Row:
@@ -76,11 +77,10 @@ def _bar(name: str, form: str, length: float, text: str) -> Row:
 def _bars(title: str, values: list[Row], *, log: bool = False) -> Panel:
     most = max(row["length"] for row in values) or 1.0
     scale = alt.Scale(type="log", domain=[_LEAST_H / 2, 30 * most]) if log else alt.Scale(domain=[0, 1.3 * most])
+    axis = alt.Axis(title=None, domain=False, labelPadding=8, minExtent=_NAMES, maxExtent=_NAMES)
     base = alt.Chart(alt.InlineData(values=values)).encode(
         x=alt.X("length:Q", axis=None, scale=scale),
-        y=alt.Y(
-            "name:N", sort=[row["name"] for row in values], axis=alt.Axis(title=None, domain=False, labelPadding=8)
-        ),
+        y=alt.Y("name:N", sort=[row["name"] for row in values], axis=axis),
     )
     from_left = {"x2": alt.datum(_LEAST_H / 2)} if log else {}
     bars = base.mark_bar(height=18, cornerRadius=2).encode(color=alt.Color("colour:N", scale=None), **from_left)

@@ -46,6 +46,13 @@ _CLOSES_AT, _LATE = "closes_at", ResultColumns(TIME, (KEY,))
 T = TypeVar("T")
 
 
+class Held(NamedTuple):
+    """Readings held: the most at the end of a day, and at the end of the last."""
+
+    most: int
+    at_end: int
+
+
 class Delays(NamedTuple):
     """Of late readings: from arrival to the first answer and to exact results, and to those from when they can be."""
 
@@ -64,7 +71,7 @@ class Scores:
     classes: dict[str, Classes] = field(default_factory=dict)
     latencies_us: dict[str, Int64s] = field(default_factory=dict)
     delays: dict[str, Delays] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Scores) -> None:
@@ -75,14 +82,14 @@ class Scores:
         _merge(self.classes, other.classes, lambda one, two: Classes(*map(sum, zip(one, two, strict=True))))
         _merge(self.latencies_us, other.latencies_us, lambda one, two: np.concatenate([one, two]))
         _merge(self.delays, other.delays, lambda one, two: Delays(*map(np.concatenate, zip(one, two, strict=True))))
-        _merge(self.held, other.held, lambda one, two: one + two)
+        _merge(self.held, other.held, lambda one, two: Held(one.most + two.most, one.at_end + two.at_end))
         _merge(self.refused, other.refused, lambda one, two: one + two)
 
     def score_alerts(self, name: str, found: Followed, truth: pa.Table, before_us: int) -> None:
         """A form that voids what is wrong, or has no replays; `before_us`: latencies count of alerts before that."""
         wanted, given = alerts_of(truth), found.given
         self.classes[name] = classify(given, wanted, RESULTS)
-        self.held[name], self.refused[name] = found.most_held, found.refused
+        self.held[name], self.refused[name] = Held(found.most_held, found.last_held), found.refused
         early = pc.less(wanted[WINDOW_START].cast(pa.int64()), before_us)
         in_time = given.filter(pc.less(given[MARK], FOREVER_US))
         self.latencies_us[name] = logical_latencies(in_time, wanted.filter(early), RESULTS)

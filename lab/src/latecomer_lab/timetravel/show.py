@@ -41,7 +41,9 @@ def tables(report: Report) -> dict[str, Shown]:
     shown["5b"] = _plain("5b: ms of an hour's micro-batch", _of(rows, "5b"), "batch_ms", "added_ms", "slowest_run_ms")
     shown["5c"] = _plain("5c: logical latency, hours", _of(rows, "5c"), "count", *SHARE_NAMES)
     shown["5d"] = _plain("5d: responsiveness, hours", _of(rows, "5d"), "to", "count", "never", *SHARE_NAMES)
-    shown["5e"] = _plain("5e: readings held", _of(rows, "5e"), "held", "per_meter", "less")
+    shown["5e"] = _plain(
+        "5e: readings held", _of(rows, "5e"), "held", "at_end", "at_end_per_meter", "less", "less_at_end"
+    )
     on_spark = [row for row in rows if row.get("on") == "spark"]
     if on_spark:
         columns = ("batch_s", "rows_per_s", "share_of_light", "peak_mb")
@@ -73,9 +75,9 @@ def _table_2(rows: Iterable[Row]) -> Shown:
         size = nearest_size(row["meters"])
         for name, words in _DATA.items():
             there = round(getattr(TABLE_2[size], name) * row["meters"] / size)
-            scaled = "" if size == row["meters"] else f" (of {size:,}, scaled)"
-            shown.append([f"{row['meters']:,} meters: {words}", text(row[name]), text(there) + scaled])
-    return Shown("Table 2: the readings", ("", "here", "the paper"), shown)
+            shown.append([f"{row['meters']:,} meters: {words}", text(row[name]), text(there)])
+    scaled = ", scaled" if any(row["meters"] not in TABLE_2 for row in found) else ""
+    return Shown("Table 2: the readings", ("", "here", f"the paper{scaled}"), shown)
 
 
 def _table_3(rows: Iterable[Row]) -> Shown:

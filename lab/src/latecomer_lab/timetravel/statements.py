@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from latecomer.timetravel import EAGER, LAZY
 from latecomer_lab.report import Report
-from latecomer_lab.timetravel.figures import EXACT, FIRST
+from latecomer_lab.timetravel.figures import EXACT, FIRST, LEAST
 from latecomer_lab.timetravel.forms import DISCARD, FRESH, WAIT
 from latecomer_lab.timetravel.paper import FIGURE_5
 from latecomer_lab.timetravel.show import text
@@ -76,8 +76,9 @@ def _responsiveness(found: Found) -> str:
 
 
 def _held(found: Found) -> str:
-    lazy, least = (found["5e", form, None] for form in (LAZY, "least by Lemma 5"))
+    lazy, least = (found["5e", form, None] for form in (LAZY, LEAST))
     return (
-        f"{text(lazy['per_meter'])} readings per meter, {text(lazy['less'])} times fewer; Lemma 5 allows "
-        f"{text(least['less'])} times at most: patchy meters, a seventh of all, lie near a hole nearly always."
+        f"{text(lazy['at_end_per_meter'])} readings per meter in the end, {text(lazy['less_at_end'])} times fewer; at "
+        f"most {text(lazy['per_meter'])}, when the holes before all first readings are open still. Lemma 5 allows "
+        f"{text(least['less'])} times: patchy meters, a seventh of all, lie near a hole nearly always."
     )

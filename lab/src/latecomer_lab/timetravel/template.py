@@ -98,8 +98,8 @@ of the end of the stream ({{ unobserved }}) or touch no result ({{ touching_none
 
 <section aria-labelledby="held">
 <h2 id="held">Figure 5e: readings held</h2>
-<p class="read">The most at the end of a day, per meter. The least by Lemma 5: readings within 26 hours of a hole
-that may still be filled, and the last 26 hours of each meter.</p>
+<p class="read">At the end of the stream, per meter; the most at the end of any day is in the table. The least
+by Lemma 5: readings within 26 hours of a hole that may still be filled, and the last 26 hours of each meter.</p>
 {{ figures(held) }}
 <details><summary>All figures</summary>{{ table(shown["5e"]) }}</details>
 </section>
