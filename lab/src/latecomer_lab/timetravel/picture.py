@@ -32,7 +32,7 @@ def draw(found: Measured) -> str:
     """All three parts as SVG."""
     parts = [
         _bars("Alerts of the sorted run that are missing in the end, %", _missing(found)),
-        _bars("Hours from a late reading's arrival until 90 % have an answer", _answers(found), log=True),
+        _bars("From a late reading's arrival until 90 % have an answer (logarithmic)", _answers(found), log=True),
         _bars("Readings held per meter", _held(found)),
     ]
     drawn: str = vl_convert.vegalite_to_svg(alt.vconcat(*parts, spacing=26).to_dict(), config=_CONFIG)

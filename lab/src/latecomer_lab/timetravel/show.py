@@ -76,6 +76,8 @@ def _table_2(rows: Iterable[Row]) -> Shown:
         for name, words in _DATA.items():
             there = round(getattr(TABLE_2[size], name) * row["meters"] / size)
             shown.append([f"{row['meters']:,} meters: {words}", text(row[name]), text(there)])
+        shown.append([f"{row['meters']:,} meters: seconds of this run", text(row["run_s"]), ""])
+        shown.append([f"{row['meters']:,} meters: peak memory, MB", text(row["peak_mb"]), ""])
     scaled = ", scaled" if any(row["meters"] not in TABLE_2 for row in found) else ""
     return Shown("Table 2: the readings", ("", "here", f"the paper{scaled}"), shown)
 

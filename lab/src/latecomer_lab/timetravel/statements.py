@@ -65,14 +65,25 @@ def _logical(found: Found) -> str:
 
 
 def _responsiveness(found: Found) -> str:
-    first = found["5d", EAGER, FIRST]
+    first = {share: hours(found["5d", EAGER, FIRST][f"p{share}_h"]) for share in (90, 99.8)}
     eager, lazy = (text(found["5d", form, EXACT]["p90_h"]) for form in (EAGER, LAZY))
     days = round(found["5d", WAIT, EXACT]["p50_h"] / 24, 1)
     return (
-        f"Eager's first answer: 90 % within {text(first['p90_h'])} hours, 99.8 % within {text(first['p99.8_h'])}. All "
+        f"Eager's first answer: 90 % within {first[90]}, 99.8 % within {first[99.8]}. All "
         f"that a reading touches is exact for 90 % within {eager} hours (eager) and {lazy} (lazy): its last windows "
         f"close 26 hours after it. Wait: half after {days} days or more."
     )
+
+
+def hours(value: float | str | None) -> str:
+    """Hours in words.
+
+    >>> hours(0.001), hours(2.5), hours("never")
+    ('a minute', '2.5 hours', 'never')
+    """
+    if isinstance(value, float) and value < 0.016:
+        return "a minute"
+    return f"{text(value)} hours" if isinstance(value, float) else text(value)
 
 
 def _held(found: Found) -> str:
