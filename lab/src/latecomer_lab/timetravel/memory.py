@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_EVERY_S = 0.5
+_EVERY_S = 2.0  # to add up the pages of a JVM takes it some milliseconds
 _PROC = Path("/proc")
 
 
