@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,21 @@ import pyarrow as pa
 import pytest
 
 from latecomer.errors import InputError
-from latecomer.events import Layout
+from latecomer.events import FOREVER_US as NEVER
+from latecomer.events import NEVER_US, Layout
 from latecomer.outputs import consolidate
-from latecomer.quality import MARK, Classes, ResultColumns, classify, logical_latencies, percentiles, responsiveness
+from latecomer.quality import (
+    MARK,
+    Classes,
+    ResultColumns,
+    classify,
+    exact_marks,
+    exact_rows,
+    latest_marks,
+    logical_latencies,
+    percentiles,
+    responsiveness,
+)
 from latecomer.testing import LAYOUT, random_stream, run_machine
 from latecomer.tiers import Ordered
 from latecomer.windows import Count, Max, Window, WindowAggregation
@@ -151,11 +164,35 @@ def test_responsiveness_ends_with_the_last_result_a_late_event_touches() -> None
     ]
     ts_us, mark_us = zip(*replays, strict=True)
     replayed = pa.table({"ts": ts_us, "key": [1] * len(replays), MARK: mark_us})
-    assert responsiveness(late, replayed, COLUMNS, 50, late_time="at").tolist() == [30]
-    assert responsiveness(late, replayed, COLUMNS, 50, late_time="at", first=True).tolist() == [10]
-    assert responsiveness(late, replayed.slice(0, 0), COLUMNS, 50, late_time="at").tolist() == []
+    assert responsiveness(late, replayed, COLUMNS, 50, late_time="at").tolist() == [30, NEVER, NEVER]
+    assert responsiveness(late, replayed, COLUMNS, 50, late_time="at", first=True).tolist() == [10, NEVER, NEVER]
+    assert responsiveness(late, replayed.slice(0, 0), COLUMNS, 50, late_time="at").tolist() == [NEVER] * 3
 
 
 def test_percentiles_are_values_that_are_there() -> None:
-    assert percentiles(np.array([30, 10]), 10) == [1.0, 3.0, 3.0, 3.0]
-    assert percentiles(np.zeros(0, dtype=np.int64), 10) == [None] * 4
+    assert percentiles(np.array([30, 10]), 10) == [1.0, 3.0, 3.0, 3.0, 3.0]
+    assert percentiles(np.zeros(0, dtype=np.int64), 10) == [None] * 5
+
+
+def test_percentiles_go_to_tenths_of_a_per_cent_and_count_what_never_comes() -> None:
+    values = np.append(np.arange(1, 999), [NEVER, NEVER])
+    assert percentiles(values, 1, (99.7, 99.8, 99.9, 100)) == [997.0, 998.0, inf, inf]
+
+
+def test_a_result_is_right_for_good_after_it_was_last_wrong() -> None:
+    truth = results((1, "a"), (2, "b"), (3, "c"), (4, "d"))
+    rows = [(1, "a"), (2, "x"), (2, "b"), (2, "b"), (3, "c"), (3, "c", -1), (3, "c"), (4, "d"), (4, "x")]
+    assert exact_marks(results(*rows), truth, COLUMNS).tolist() == [0, 20, 60, NEVER]
+    assert exact_marks(results((1, "x"), (1, "a"), (1, "x", -1)), results((1, "a")), COLUMNS).tolist() == [10]
+    assert exact_marks(results(), truth, COLUMNS).tolist() == [NEVER] * 4
+
+
+def test_exact_rows_are_those_of_the_sorted_run() -> None:
+    given = results((1, "a"), (2, "x"), (2, "b"), (2, "b", -1), (2, "b"), (9, "z"))
+    assert exact_rows(given, results(*TRUTH), COLUMNS).tolist() == [True, False, True, False, True, False]
+
+
+def test_the_latest_mark_is_that_of_what_an_event_touches() -> None:
+    late = pa.table({"at": [100, 100, 40], "key": [1, 2, 1], MARK: [500, 500, 500]})
+    touched = pa.table({"ts": [50, 51, 100, 101], "key": [1] * 4, MARK: [900, 600, 550, 800]})
+    assert latest_marks(late, touched, COLUMNS, 50, late_time="at").tolist() == [600, NEVER_US, NEVER_US]

@@ -205,7 +205,7 @@ def timetravel(
     days: Annotated[int, typer.Option(min=2, help="Days of readings; from 40 on, windows that wait close.")] = 55,
     rounds: RoundsOption = 3,
     warm: WarmOption = 6,
-    batch: BatchOption = 140_000,
+    batch_days: Annotated[int, typer.Option(min=1, help="Days of readings in a micro-batch.")] = 7,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the readings.")] = 0,
     keys: Annotated[
         int | None,
@@ -213,10 +213,9 @@ def timetravel(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Alerts on meters whose readings come up to 40 days late: repaired, discarded, waited for (about 20 minutes)."""
+    """Alerts on meters whose readings come up to 40 days late: repaired, discarded, waited for (about 15 minutes)."""
     from latecomer_lab.timetravel.bench import TimeTravelBench, run
     from latecomer_lab.timetravel.keys import KeysBench, run_keys
-    from latecomer_lab.timetravel.show import show_results
 
     check_writable(json)
     if keys is not None:
@@ -224,11 +223,10 @@ def timetravel(
             report = run_keys(KeysBench(keys, seed=seed), tell)
         _finish(report, json)
         return
+    settings = TimeTravelBench(meters, days, batch_days, rounds, warm, seed)
     with working("bench timetravel") as tell:
-        report = run(TimeTravelBench(meters, days, batch, rounds, warm, seed), tell)
-    show_results(report, console)
-    show_targets(report)
-    _write(report, json)
+        report = run(settings, tell)
+    _finish(report, json)
 
 
 @app.command()

@@ -95,6 +95,7 @@ td .range { display: block; color: var(--muted); font-size: .8125rem; font-weigh
 tr.ours th, tr.ours td { font-weight: 650; }
 summary { cursor: pointer; color: var(--muted); }
 .rates th:first-child { white-space: nowrap; }
+.scroll th:first-child { min-width: 7rem; }
 """
 
 _FRAME = """<!DOCTYPE html>

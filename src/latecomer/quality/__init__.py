@@ -7,9 +7,16 @@
 (1, 1, 1, 0, 1)
 """
 
-from latecomer.quality.classes import Classes, classify
+from latecomer.quality.classes import Classes, classify, exact_rows
 from latecomer.quality.columns import MARK, ResultColumns
-from latecomer.quality.delays import SHARES, logical_latencies, percentiles, responsiveness
+from latecomer.quality.delays import (
+    SHARES,
+    exact_marks,
+    latest_marks,
+    logical_latencies,
+    percentiles,
+    responsiveness,
+)
 
 __all__ = [
     "MARK",
@@ -17,6 +24,9 @@ __all__ = [
     "Classes",
     "ResultColumns",
     "classify",
+    "exact_marks",
+    "exact_rows",
+    "latest_marks",
     "logical_latencies",
     "percentiles",
     "responsiveness",

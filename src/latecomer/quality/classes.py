@@ -60,6 +60,13 @@ def classify(given: Rows, truth: Rows, columns: ResultColumns) -> Classes:
     )
 
 
+def exact_rows(given: Rows, truth: Rows, columns: ResultColumns) -> Bools:
+    """Which rows that were given are results of the sorted run."""
+    rows, wanted = number_results(given, truth, columns)
+    exact: Bools = (columns.changes(given) >= 0) & (wanted[rows.place] == rows.value)
+    return exact
+
+
 def _standing(rows: Numbered, is_result: Bools, places: int) -> Int64s:
     """By the number of a place the value that stands there in the end."""
     last = np.full(places, NONE, dtype=np.int64)

@@ -46,16 +46,23 @@ ALERTS = pa.schema(
         ("pattern", pa.int64()),
     ]
 )
+KNOWN = pa.schema([*ALERTS, ("hours", pa.int64()), ("consumption", pa.int64())])
 
 
 def application(*, alerts_only: bool = True) -> Chain:
-    """The chain from readings to alerts; without `alerts_only`, to what is known of every hour."""
+    """The chain from readings to alerts; without `alerts_only`, to what is known of the day from every hour on.
+
+    That is what an alert would say, how many hours of the day are known, and what was consumed in them: all readings
+    of the day show in it.
+    """
     readings = (First("reading"), Last("reading"), Count(), Max("fuse", named="fuse"))
+    marks = (Sum("large"), Sum("negative"))
+    known = (*marks, Count(), Sum("consumption"))
     return Chain(
         WindowAggregation(Window("2 hours", "1 hour"), readings),
         Step(consume, CONSUMED, "consumption"),
-        WindowAggregation(Window(f"{HOURS} hours", "1 hour"), (Sum("large"), Sum("negative"))),
-        Step(alert if alerts_only else judge, ALERTS, "alerts" if alerts_only else "hours"),
+        WindowAggregation(Window(f"{HOURS} hours", "1 hour"), marks if alerts_only else known),
+        Step(alert, ALERTS, "alerts") if alerts_only else Step(know, KNOWN, "days"),
     )
 
 
@@ -75,10 +82,18 @@ def alert(rows: pa.RecordBatch) -> pa.RecordBatch:
     """What is wrong in windows, of those in which something is."""
     marked = int64_view(rows.column("sum_large")) | int64_view(rows.column("sum_negative"))
     judged = judge(take_rows(rows, np.flatnonzero(marked)))
-    wrong = pc.or_(
-        pc.or_(judged.column("too_large"), judged.column("negative")), pc.greater(judged.column("pattern"), 0)
-    )
-    return judged.filter(wrong)
+    return judged.filter(is_alert(judged))
+
+
+def is_alert(rows: pa.RecordBatch | pa.Table) -> pa.Array:
+    """Which rows say that something is wrong."""
+    return pc.or_(pc.or_(rows.column("too_large"), rows.column("negative")), pc.greater(rows.column("pattern"), 0))
+
+
+def know(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """What the marks of windows say, and how much is known."""
+    columns = [*judge(rows).columns, rows.column("count"), rows.column("sum_consumption")]
+    return pa.RecordBatch.from_arrays(columns, schema=KNOWN)
 
 
 def judge(rows: pa.RecordBatch) -> pa.RecordBatch:

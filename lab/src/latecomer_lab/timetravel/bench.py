@@ -1,12 +1,9 @@
-"""TinTiN's evaluation: the alerts of smart meters by time travel, by discarding what is late, and by waiting for it.
+"""`latecomer bench timetravel`: the alerts of smart meters on Spark by time travel, by discarding and by waiting.
 
-On Spark all paths read the same files in the same micro-batches in one run, round after round; a path's figure is the
-median over its micro-batches, those of the first 40 days not counted where there are others: by then windows close on
-the path that waits, and everything is held that will be. Before that, on a few meters with many faults, time travel and
-Spark's own windows must give the same alerts.
-
-Without Spark, once: every form of time travel against the sorted run, an hour of arrivals at a time; and how soon late
-readings are replayed, on fewer meters and a quarter of an hour at a time.
+All paths read the same files in the same micro-batches in one run, round after round; a path's figure is the median
+over its micro-batches, those of the first 40 days not counted where there are others: by then windows close on the path
+that waits, and everything is held that will be. Before that, on a few meters with many faults, time travel and Spark's
+own windows must give the same alerts. Light is an identity `mapInArrow` of the same rows.
 """
 
 from __future__ import annotations
@@ -15,37 +12,26 @@ import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
-from latecomer.contract import Settings
-from latecomer.disorder.presets import preset
-from latecomer.durations import duration_us
+from latecomer.disorder.presets.meters import Meters
 from latecomer.errors import InputError, LatecomerError, must
-from latecomer.events import Int64s, int64_view
-from latecomer.quality import SHARES, classify, logical_latencies, percentiles, responsiveness
 from latecomer.spark.session import changed_settings
-from latecomer.tiers import Ordered
-from latecomer.timetravel import EAGER, LAZY, Period, TimeTravel
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import batch_seconds, discard
 from latecomer_lab.report import Report, Target
 from latecomer_lab.timetravel import paths
-from latecomer_lab.timetravel.application import EVERY, HOUR_US, SEASON, TIME, application
-from latecomer_lab.timetravel.machines import RESULTS, Followed, follow, in_order, pieces
+from latecomer_lab.timetravel.forms import BOUND, BOUND_US, DAY_US
 
 LEAST_BATCHES = 4
 FILLING = 3  # batches that do not count if none lies after the bound
-WAITING_HOLDS = 1_920  # tuples per meter: 40 days of hours in two windows each
 COMPARED_METERS, COMPARED_FAULTS = 50, 2.0  # faults per meter
-ANSWERED_METERS = 100
-LONG_ENOUGH_US = 7 * 24 * HOUR_US  # after the bound: there must be an alert to compare by then
+LONG_ENOUGH_US = 7 * DAY_US  # after the bound: there must be an alert to compare by then
+TRAVEL, DISCARDING, WAITING, LIGHT = "time travel", "discarding", "waiting", "light"
 
 Tell = Callable[[str], None]
 Start = Callable[[DataFrame, str], StreamingQuery]
@@ -53,83 +39,83 @@ Start = Callable[[DataFrame, str], StreamingQuery]
 
 @dataclass(frozen=True)
 class TimeTravelBench:
-    """Sizes of the run."""
+    """Sizes of the run; a micro-batch has the readings of some days."""
 
     meters: int = 1_000
     days: int = 55
-    batch: int = 140_000
+    batch_days: int = 7
     rounds: int = 3
     warm: int = 6  # batches go on getting faster for some 40 of them, and a round has eight
     seed: int = 0
 
-    def readings(self, meters: int | None = None, **settings: Any) -> pa.Table:
-        """Readings in the order of arrival."""
-        size = {"meters": meters or self.meters, "days": self.days, "seed": self.seed}
-        return preset("meters", **size, **settings).table().combine_chunks()
+    def __post_init__(self) -> None:
+        if self.batches < LEAST_BATCHES:
+            rule = f"leave {LEAST_BATCHES} micro-batches or more of {self.days} days"
+            raise InputError(must("--batch-days", rule, self.batch_days, f"e.g. {max(1, self.days // 8)}"))
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches there are."""
+        return -(-self.days // self.batch_days)
+
+    @property
+    def stream(self) -> Meters:
+        """The readings."""
+        return Meters(self.meters, self.days, self.seed)
+
+    @property
+    def uncounted(self) -> int:
+        """How many batches do not count: those that begin within the bound, or a few if that were all."""
+        early = -(-BOUND_US // (self.batch_days * DAY_US))
+        return early if early + 2 <= self.batches else FILLING
 
 
 def run(settings: TimeTravelBench, tell: Tell) -> Report:
-    """Everything: speed on Spark, then the quality of the results."""
-    tell("making readings")
-    readings = settings.readings()
-    batches = len(readings) // settings.batch
-    if batches < LEAST_BATCHES:
-        rule = f"leave {LEAST_BATCHES} micro-batches or more of {len(readings):,} readings"
-        raise InputError(must("--batch", rule, settings.batch, f"e.g. --batch {max(1, len(readings) // 20)}"))
-    report = Report("timetravel", {**asdict(settings), "readings": len(readings), "bound": paths.BOUND})
-    with scratch() as folder:
-        spark = lc.session()
+    """Every path, round after round."""
+    report = Report("timetravel", {**asdict(settings), "bound": BOUND})
+    with scratch() as name:
+        folder, spark = Path(name), lc.session()
         tell("comparing time travel with Spark's own windows")
-        report.settings["alerts_compared"] = _compare(spark, settings, Path(folder))
-        times = _speed(spark, settings, readings, batches, Path(folder), tell)
-    _add_speed(report, times, len(readings) / batches)
-    _add_quality(report, settings, readings, tell)
-    _add_answers(report, settings, tell)
+        report.settings["alerts_compared"] = _compare(spark, settings, folder)
+        tell("making readings")
+        files, readings = paths.write_days(settings.stream, folder / "readings", settings.batch_days)
+        times = _speed(spark, settings, files, folder, tell)
+    report.settings["readings"] = readings
+    _add_speed(report, times, readings / settings.batches)
     return report
 
 
 def _paths() -> dict[str, Start]:
     return {
-        "time travel": lambda df, at: paths.time_travel(df).start(**discard(at)),
-        "discarding": lambda df, at: paths.discarding(df).start(**discard(at)),
-        "waiting": paths.start_waiting,
+        TRAVEL: lambda df, at: paths.time_travel(df).start(**discard(at)),
+        DISCARDING: lambda df, at: paths.discarding(df).start(**discard(at)),
+        WAITING: paths.start_waiting,
+        LIGHT: paths.start_light,
     }
 
 
 def _speed(
-    spark: SparkSession, settings: TimeTravelBench, readings: pa.Table, batches: int, folder: Path, tell: Tell
+    spark: SparkSession, settings: TimeTravelBench, files: Path, folder: Path, tell: Tell
 ) -> dict[str, list[float]]:
     """The seconds of the micro-batches that count, by path; the rounds up to 0, which warm the JVM up, do not."""
-    files = paths.write_readings(readings, folder / "readings", batches)
-    skipped = _uncounted(readings, batches)
     times: dict[str, list[float]] = {}
-    starts = _paths()
     for number in range(1 - settings.warm, settings.rounds + 1):
-        for name, start in starts.items():
+        for name, start in _paths().items():
             tell(f"round {number} of {settings.rounds}: {name}")
             query = start(paths.read_stream(spark, files), f"{folder}/{name}-{number}")
             query.awaitTermination()
             if number > 0:
-                times.setdefault(name, []).extend(batch_seconds(query)[skipped:])
+                times.setdefault(name, []).extend(batch_seconds(query)[settings.uncounted :])
     return times
-
-
-def _uncounted(readings: pa.Table, batches: int) -> int:
-    """How many batches do not count: those that begin within the bound, or a few if that were all."""
-    arrival_us = int64_view(readings["arrival"].combine_chunks())
-    begins_us = arrival_us[np.arange(batches) * len(readings) // batches] - arrival_us[0]
-    early = int((begins_us < duration_us(paths.BOUND, "bound")).sum())
-    return early if early + 2 <= batches else FILLING
 
 
 def _compare(spark: SparkSession, settings: TimeTravelBench, folder: Path) -> int:
     """Alerts that Spark's own windows have given must be those of time travel; how many those are."""
-    beyond_us = settings.days * 24 * HOUR_US - duration_us(paths.BOUND, "bound")
+    beyond_us = settings.days * DAY_US - BOUND_US
     if beyond_us <= 0:  # none of them would close
         return 0
-    meters = min(settings.meters, COMPARED_METERS)
-    readings = settings.readings(meters, faults=COMPARED_FAULTS)
-    files = paths.write_readings(readings, folder / "compared", LEAST_BATCHES)
+    meters = Meters(min(settings.meters, COMPARED_METERS), settings.days, settings.seed, faults=COMPARED_FAULTS)
+    files, _ = paths.write_days(meters, folder / "compared", -(-settings.days // LEAST_BATCHES))
     sinks = {"changes": folder / "changes"}
     result = paths.time_travel(paths.read_stream(spark, files))
     result.start(folder / "ours", checkpoint=folder / "c1", sinks=sinks, available_now=True).awaitTermination()
@@ -137,12 +123,16 @@ def _compare(spark: SparkSession, settings: TimeTravelBench, folder: Path) -> in
         stream = paths.waiting(paths.read_stream(spark, files)).writeStream.trigger(availableNow=True)
         query = stream.option("checkpointLocation", str(folder / "c2")).format("parquet").start(str(folder / "theirs"))
         query.awaitTermination()
+    return _count_equal(spark, folder, long_enough=beyond_us > LONG_ENOUGH_US)
+
+
+def _count_equal(spark: SparkSession, folder: Path, *, long_enough: bool) -> int:
     names = list(paths.ALERT_COLUMNS)
     ours = spark.read.parquet(str(folder / "changes")).groupBy(*names).agg(F.sum("change").alias("n")).where("n != 0")
     theirs = spark.read.schema(ours.select(names).schema).parquet(str(folder / "theirs"))
     last = theirs.agg(F.max("window_start")).collect()[0][0]
     if last is None:
-        if beyond_us > LONG_ENOUGH_US:
+        if long_enough:
             raise LatecomerError("Spark's own windows gave no alert to compare; the bench is void")
         return 0  # the stream is hardly longer than they wait
     mine, other = ours.where(F.col("window_start") <= last).select(names), theirs.select(names)
@@ -158,71 +148,8 @@ def _add_speed(report: Report, times: dict[str, list[float]], batch: float) -> N
         spread = f"{min(values):.2f}-{max(values):.2f} s"
         rate = round(batch / median[name])
         report.results.append({"path": name, "batch_s": round(median[name], 3), "rows_per_s": rate, "spread": spread})
-    ours = median["time travel"]
+    ours = median[TRAVEL]
     report.targets += [
-        Target("throughput against discarding", round(median["discarding"] / ours, 2), 0.6),
-        Target("throughput against Spark's own that waits", round(median["waiting"] / ours, 2), 5.0),
+        Target("throughput against discarding", round(median[DISCARDING] / ours, 2), 0.7),
+        Target("throughput against Spark's own that waits", round(median[WAITING] / ours, 2), 5.0),
     ]
-
-
-def _forms() -> dict[str, Settings]:
-    chain, every = application(), Period(EVERY)
-    return {
-        "discarding": Ordered(("1 microsecond",), chain),
-        "waiting": Ordered((paths.BOUND,), chain),
-        LAZY: TimeTravel(chain, paths.BOUND, every, periodicity=SEASON),
-        EAGER: TimeTravel(chain, paths.BOUND, every, EAGER, SEASON),
-        "fresh": TimeTravel(chain, paths.BOUND, every, periodicity=SEASON, shifted=False),
-    }
-
-
-def _add_quality(report: Report, settings: TimeTravelBench, readings: pa.Table, tell: Tell) -> None:
-    """Classes of results, logical latency, and what is held, in every form."""
-    tell("without Spark: the sorted run")
-    truth = follow(_forms()["discarding"], pieces(in_order(readings), HOUR_US))
-    report.settings["alerts"] = len(truth.given)
-    report.results.append(_delays("latency", "sorted", logical_latencies(truth.given, truth.given, RESULTS)))
-    for name, form in _forms().items():
-        tell(f"without Spark: {name}")
-        found = follow(form, pieces(readings, HOUR_US))
-        report.settings["late_readings"] = len(found.late)
-        report.results.append(_row(name, found, truth.given, settings.meters))
-        report.results.append(_delays("latency", name, logical_latencies(found.given, truth.given, RESULTS)))
-        if name in (LAZY, EAGER):
-            report.targets += _targets(name, report.results[-2])
-
-
-def _row(name: str, found: Followed, truth: pa.Table, meters: int) -> dict[str, Any]:
-    """One form: its classes, counted before replays that change nothing are left out, and what it holds."""
-    classes = classify(found.given, truth, RESULTS)._asdict()
-    classes["duplicate"] += found.repeated
-    held = {} if name == "discarding" else {"held": found.most_held, "less": WAITING_HOLDS * meters / found.most_held}
-    rounded = {key: round(value, 1) for key, value in held.items()}
-    return {"form": name, **classes, "refused": found.refused, **rounded, "cpu_s": round(found.seconds, 1)}
-
-
-def _targets(name: str, row: dict[str, Any]) -> list[Target]:
-    figures = {"omitted": "omitted", "different in the end": "different_left", "spurious in the end": "spurious_left"}
-    return [Target(f"{name}: {words}", row[key], 0, at_least=False) for words, key in figures.items()]
-
-
-def _add_answers(report: Report, settings: TimeTravelBench, tell: Tell) -> None:
-    """How soon late readings are replayed: the last result that each touches, told of every hour and every time."""
-    meters, chain = min(settings.meters, ANSWERED_METERS), application(alerts_only=False)
-    readings = settings.readings(meters)
-    for trigger in (LAZY, EAGER):
-        tell(f"without Spark: how soon {trigger} replays")
-        form = TimeTravel(chain, paths.BOUND, Period(EVERY), trigger, SEASON, retract=False)
-        found = follow(form, pieces(readings, HOUR_US // 4))
-        for what, first in (("first answer", True), ("answer", False)):
-            late, replayed = found.late, found.replayed
-            delays_us = responsiveness(late, replayed, RESULTS, form.reach.us, late_time=TIME, first=first)
-            report.results.append(_delays(what, trigger, delays_us))
-
-
-def _delays(what: str, form: str, delays_us: Int64s) -> dict[str, Any]:
-    """Percentiles in hours."""
-    hours = percentiles(delays_us, HOUR_US)
-    return {"delay": what, "form": form, "count": len(delays_us)} | {
-        f"p{share}_h": value for share, value in zip(SHARES, hours, strict=True)
-    }
