@@ -160,20 +160,16 @@ class FunctionApp:
             times = [] if dated else [_micros(each) for row in probed.rows for each in values_at(row, path)]
             on_one_grid = len({each % planned.windows[-1].advance_us for each in times}) == 1
             if EACH not in path and len(times) == len(probed.rows) and on_one_grid:
-                found.append((path, self._side(probed.schema, path, text)))
+                found.append((path, self._side(path, text)))
         if not found:
             advice = "keep F.window's column, or its start, among the results"
             raise InputError(must(self._name, "say of each result which window it is of", "no such column", advice))
         return min(found, key=lambda each: list(Side).index(each[1]))
 
-    def _side(self, schema: T.StructType, path: TimePath, text: str) -> Side:
+    def _side(self, path: TimePath, text: str) -> Side:
         if self._windows is not None:
             return Side.ANY
-        kind, column = schema[path[0]].dataType, output_name(text, path[0])
-        if isinstance(kind, T.StructType):
-            ours = kind.names == ["start", "end"] and len(path) == 2
-            return {"start": Side.START, "end": Side.END}[path[1]] if ours else Side.ANY
-        return side_of(text, column)
+        return side_of(text, ".".join([output_name(text, path[0]), *path[1:]]))
 
     if not TYPE_CHECKING:
 
