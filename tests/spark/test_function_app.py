@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import latecomer as lc
+from latecomer.timetravel import EngineTravel
 
 SCHEMA = "ts timestamp, arrival timestamp, meter int, kwh bigint, over boolean"
 START_S = 1_700_000_000
@@ -135,7 +136,11 @@ def test_changes_add_up_to_the_function_on_sorted_rows_also_after_a_crash(
     write_rows(random_rows(rng, 120), tmp_path / "in", 3)
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     events = lc.disordered(stream, time="ts", key="meter", arrival="arrival", end="over")
-    start_and_crash(events.app(function).timetravel("4 hours", holes="anywhere", trigger=trigger), tmp_path)
+    result = events.app(function).timetravel("4 hours", holes="anywhere", trigger=trigger)
+    settings = result.planned.stages[0].settings
+    assert isinstance(settings, EngineTravel)
+    assert settings.reach.windows == settings.query.windows  # on which side of results their rows lie is known
+    start_and_crash(result, tmp_path)
     everything = spark.read.schema(SCHEMA).json(str(tmp_path / "in")).where("over is null")
     late = lc.read(spark, tmp_path / "out", "late").select(*everything.columns)
     changes = lc.read(spark, tmp_path / "changes")

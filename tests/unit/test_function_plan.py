@@ -41,7 +41,8 @@ def test_windows_are_read_from_the_first_to_the_last() -> None:
 
 
 def test_times_of_windows_are_known_by_their_names_and_aliases() -> None:
-    text = f"Project [{LAST}TimestampType) AS at#5]\nProject [window#3 AS w#9, x#1 AS y#2, window#3.end AS until#4]"
+    text = f"Project [{LAST}TimestampType) AS window_time(w)#6, window_time(w)#6 AS at#5]\n"
+    text += "Project [window#3 AS w#9, x#1 AS y#2, window#3.end AS until#4]"
     sides = {name: side_of(text, name) for name in ("at#5", "w#9.start", "w#9.end", "until#4", "y#2", "v#7.start")}
     assert list(sides.values()) == [Side.LAST, Side.START, Side.END, Side.END, Side.ANY, Side.ANY]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -16,7 +15,7 @@ from latecomer.errors import InputError, must
 from latecomer.events import Stretches
 from latecomer.spark.compat import arrow_schema
 from latecomer.spark.declare import Declared, Further
-from latecomer.spark.function_call import Function, FunctionCall, check_utc
+from latecomer.spark.function_call import CalledWith, Function, FunctionCall, check_utc
 from latecomer.spark.function_plan import Planned, Side, check_plan, output_name, plan_text, side_of, windows_in
 from latecomer.spark.function_probe import Probed, Sample, made_sample, probe, users_sample
 from latecomer.spark.planner import plan_query
@@ -26,8 +25,6 @@ from latecomer.spark.time_paths import EACH, TimePath, time_paths, values_at
 from latecomer.timetravel import LAZY, EngineQuery, EngineTravel, HoleFunction, Trigger, holes_of
 from latecomer.timetravel.reach import Reach
 from latecomer.windows import Window
-
-_DAY_US = 86_400_000_000
 
 
 class Reads(NamedTuple):
@@ -113,30 +110,18 @@ class FunctionApp:
 
     def _query(self, declared: Declared, periodicity_us: int) -> EngineQuery:
         """What is found out of the function."""
-        spark, time, key = declared.df.sparkSession, declared.roles.time, declared.roles.key
-        schema = T.StructType([declared.df.schema[name] for name in declared.columns])
-        text = self._planned_text(spark.createDataFrame([], schema))
+        schema, time = T.StructType([declared.df.schema[name] for name in declared.columns]), declared.roles.time
+        text = self._planned_text(declared.df.sparkSession.createDataFrame([], schema))
         planned = self._planned(text, time)
-        size_us = sum(window.size_us for window in planned.windows)
-        reach = Reach(planned.windows, periodicity_us, adds_up=True)
-        sample = self._rows_to_try(declared, schema, size_us)
-        probed = probe(self._function, self._name, sample, size_us, reach.step_us)
+        last, reach = planned.windows[-1], Reach(planned.windows, periodicity_us, adds_up=True)
+        sample = self._rows_to_try(declared, schema, reach.us)
+        probed = probe(self._function, self._name, sample, reach.us, reach.step_us)
         at, side = self._time_of_results(probed, planned, text)
-        reads = _reads(planned).at(side, planned.windows[-1].size_us)
-        offset_us = _micros(next(values_at(probed.rows[0], at))) % planned.windows[-1].advance_us
-        grid = Stretches(planned.windows[-1].advance_us, offset_us)
-        dates = any(isinstance(kind, T.DateType) for path, kind in time_paths(probed.schema) if path in probed.times)
-        step_us = lcm(reach.step_us, _DAY_US) if dates else reach.step_us
+        reads = _reads(planned).at(side, last.size_us)
+        grid = Stretches(last.advance_us, _micros(next(values_at(probed.rows[0], at))) % last.advance_us)
+        called = CalledWith(arrow_schema(schema), time, declared.roles.key)
         call = FunctionCall(
-            self._function,
-            arrow_schema(schema),
-            time,
-            key,
-            probed.schema,
-            probed.times,
-            at,
-            reads.before_us + reads.after_us + size_us,
-            step_us,
+            self._function, called, probed.schema, probed.times, at, (sum(reads) + reach.us, probed.step_us)
         )
         columns = arrow_schema(probed.schema)
         return EngineQuery(self._name.partition(" ")[2], planned.windows, *reads, grid, columns, call)
@@ -175,20 +160,16 @@ class FunctionApp:
             times = [] if dated else [_micros(each) for row in probed.rows for each in values_at(row, path)]
             on_one_grid = len({each % planned.windows[-1].advance_us for each in times}) == 1
             if EACH not in path and len(times) == len(probed.rows) and on_one_grid:
-                found.append((path, self._side(probed.schema, path, text)))
+                found.append((path, self._side(path, text)))
         if not found:
             advice = "keep F.window's column, or its start, among the results"
             raise InputError(must(self._name, "say of each result which window it is of", "no such column", advice))
         return min(found, key=lambda each: list(Side).index(each[1]))
 
-    def _side(self, schema: T.StructType, path: TimePath, text: str) -> Side:
+    def _side(self, path: TimePath, text: str) -> Side:
         if self._windows is not None:
             return Side.ANY
-        kind, column = schema[path[0]].dataType, output_name(text, path[0])
-        if isinstance(kind, T.StructType):
-            ours = kind.names == ["start", "end"] and len(path) == 2
-            return {"start": Side.START, "end": Side.END}[path[1]] if ours else Side.ANY
-        return side_of(text, column)
+        return side_of(text, ".".join([output_name(text, path[0]), *path[1:]]))
 
     if not TYPE_CHECKING:
 

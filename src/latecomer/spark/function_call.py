@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -31,41 +32,46 @@ _FIRST, _LAST, _NUMBER = "_lc_first", "_lc_last", "_lc_number"
 _TIMES_APART = 4  # reaches between slots: none of them can touch another
 
 
+class CalledWith(NamedTuple):
+    """The columns of the rows that a function is called with, and those that are the time and the key."""
+
+    columns: pa.Schema
+    time: str
+    key: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class FunctionCall:
     """What is left to do after a machine that gives rows for a function.
 
-    events: the columns of its rows. time, key: of these. results: the columns of its results. times: those that move
-    with the rows, `at` being the one that says which windows they are of.
+    results: the columns of its results. times: those that move with the rows, `at` being the one that says which
+    windows they are of. apart_us: how far apart rows cannot touch each other, and what shifts are a multiple of.
     """
 
     function: Function
-    events: pa.Schema
-    time: str
-    key: tuple[str, ...]
+    events: CalledWith
     results: T.StructType
     times: tuple[TimePath, ...]
     at: TimePath
-    reach_us: int
-    step_us: int
+    apart_us: tuple[int, int]
 
     @property
     def columns(self) -> pa.Schema:
         """Those of the rows that it is given."""
-        return pa.schema([*self.events, *SLOT_FIELDS])
+        return pa.schema([*self.events.columns, *SLOT_FIELDS])
 
     def __call__(self, rows: DataFrame) -> DataFrame:
         """The changes of a micro-batch."""
         check_utc(rows.sparkSession)
-        ts_us = micros(F.col(quoted(self.time)))
+        ts_us, (reach_us, step_us) = micros(F.col(quoted(self.events.time))), self.apart_us
         bounds = [F.max(LOW).alias(LOW), F.max(HIGH).alias(HIGH), F.min(ts_us).alias(_FIRST), F.max(ts_us).alias(_LAST)]
         slots = rows.groupBy(SLOT).agg(*bounds).collect()  # reads everything, as Spark's state wants it
         if not slots:
             return self._nothing(rows.sparkSession)
         first_us, last_us = min(each[_FIRST] for each in slots), max(each[_LAST] for each in slots)
-        width_us = -(-(last_us - first_us + _TIMES_APART * self.reach_us) // self.step_us) * self.step_us
+        width_us = -(-(last_us - first_us + _TIMES_APART * reach_us) // step_us) * step_us
         given = self.function(self._in_slots(rows, width_us))
-        slot = F.floor((micros(time_at(self.at)) - (first_us - 2 * self.reach_us)) / width_us).cast("bigint")
+        slot = F.floor((micros(time_at(self.at)) - (first_us - 2 * reach_us)) / width_us).cast("bigint")
         return self._changes(given.withColumn(SLOT, slot), slots, width_us)
 
     def _nothing(self, spark: SparkSession) -> DataFrame:
@@ -74,11 +80,12 @@ class FunctionCall:
 
     def _in_slots(self, rows: DataFrame, width_us: int) -> DataFrame:
         """The rows as the function sees them: of a key together, in order, each slot at times of its own."""
-        kind = spark_schema(self.events)[self.time].dataType
-        moved = moved_time(F.col(quoted(self.time)), F.col(SLOT) * F.lit(width_us), kind)
-        keys = [F.col(quoted(name)) for name in self.key]
+        columns, time, key = self.events
+        kind = spark_schema(columns)[time].dataType
+        moved = moved_time(F.col(quoted(time)), F.col(SLOT) * F.lit(width_us), kind)
+        keys = [F.col(quoted(name)) for name in key]
         together = rows.repartition(*keys) if keys else rows.repartition(1)
-        names = [moved.alias(name) if name == self.time else F.col(quoted(name)) for name in self.events.names]
+        names = [moved.alias(name) if name == time else F.col(quoted(name)) for name in columns.names]
         return together.sortWithinPartitions(SLOT, PLACE).select(*names)
 
     def _changes(self, given: DataFrame, slots: Sequence[Row], width_us: int) -> DataFrame:

@@ -138,5 +138,5 @@ def _names_before(text: str, column: str) -> list[str]:
 
 def _before_alias(text: str, column: str) -> str:
     """What a column was called before it got its name; itself where it has no other."""
-    found = re.search(rf"([^\s\[,(]+#\d+L?(?:\.\w+)?) AS {re.escape(column)}(?!\w)", text)
+    found = re.search(rf"([^\s\[,]+#\d+L?(?:\.\w+)?) AS {re.escape(column)}(?!\w)", text)
     return found[1] if found else column

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import lcm
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,7 +29,8 @@ from latecomer.spark.time_paths import TimePath, moved_value, time_paths, values
 Rows = list[dict[str, Any]]
 _FIRST_US = 1_704_067_200_000_000 + 1_234_567  # 2024-01-01 00:00:01.234567, which is on no grid of windows
 _ROWS, _ODD_US = 12, 1_000_003  # of each key; what times of rows differ by besides
-_STEPS, _DAY = 13, 24  # how many steps later, and what is added to that
+_STEPS, _MORE_STEPS = 13, 24  # how many steps later, and what is added to that: another hour of the day
+_DAY_US = 86_400_000_000
 _MOST = 500  # rows of the user's sample
 
 
@@ -60,11 +62,15 @@ class Sample:
 
 
 class Probed(NamedTuple):
-    """What was seen of a function: the columns of its results, the paths of those that are times, and results."""
+    """What was seen of a function: the columns of its results, the paths of those that are times, and results.
+
+    step_us: by a multiple of what rows may be moved.
+    """
 
     schema: T.StructType
     times: tuple[TimePath, ...]
     rows: Rows
+    step_us: int
 
 
 def made_sample(spark: SparkSession, schema: T.StructType, time: str, key: Sequence[str], reach_us: int) -> Sample:
@@ -129,9 +135,11 @@ _MADE: tuple[tuple[tuple[type[T.DataType], ...], Callable[[int], Any]], ...] = (
 
 def probe(function: Function, name: str, sample: Sample, reach_us: int, step_us: int) -> Probed:
     """Call a function with a sample, and refuse it if replays cannot run it."""
-    steps = -(-(sample.span_us + 4 * reach_us) // step_us)
-    by_us = (_STEPS + -(-max(steps - _STEPS, 0) // _DAY) * _DAY) * step_us
     apart = [_called(function, sample.frame(part)) for part in sample.parts]
+    if any(isinstance(kind, T.DateType) for _, kind in time_paths(apart[0].schema)):
+        step_us = lcm(step_us, _DAY_US)  # dates move by whole days
+    steps = -(-(sample.span_us + 4 * reach_us) // step_us)
+    by_us = (_STEPS + -(-max(steps - _STEPS, 0) // _MORE_STEPS) * _MORE_STEPS) * step_us
     moved = [sample.later(part, by_us) for part in sample.parts]
     together = _called(function, sample.frame(*sample.parts, *moved))
     schema, rows = together.schema, [row for each in apart for row in each.rows]
@@ -143,7 +151,7 @@ def probe(function: Function, name: str, sample: Sample, reach_us: int, step_us:
         _compare([*rows, *_later(rows, times, by_us)], together.rows)
     except _Differ as found:
         raise _refusal(function, name, (sample, moved, apart, by_us), str(found)) from None
-    return Probed(schema, times, rows)
+    return Probed(schema, times, rows, step_us)
 
 
 class _Called(NamedTuple):
