@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -149,6 +150,21 @@ def test_changes_add_up_to_the_function_on_sorted_rows_also_after_a_crash(
     assert late.count() > 0
     wanted = function(everything.exceptAll(late).repartition(1).sortWithinPartitions("ts"))
     assert found(lc.consolidate(changes)) == found(wanted)
+    check_order(tmp_path / "changes")
+
+
+def check_order(folder: Path) -> None:
+    """In a micro-batch all changes of a key are in one file, and of a window those that void come first."""
+    files_of: dict[tuple[str, int], set[Path]] = {}
+    for file in folder.glob("batch=*/**/*.parquet"):
+        last: dict[tuple[int, str], int] = {}
+        for row in pq.read_table(file, partitioning=None).select(["meter", "w", "change"]).to_pylist():
+            files_of.setdefault((file.relative_to(folder).parts[0], row["meter"]), set()).add(file)
+            place = (row["meter"], str(row["w"]))
+            assert last.setdefault(place, -1) <= row["change"]
+            last[place] = row["change"]
+    assert files_of
+    assert all(len(files) == 1 for files in files_of.values())
 
 
 def test_windows_may_be_declared_and_a_sample_given(spark: SparkSession, tmp_path: Path) -> None:

@@ -100,7 +100,15 @@ class FunctionCall:
         rows = given.where(reduce(Column.__or__, counts)).select(*moved, change.alias(CHANGE), pane.alias(PANE))
         summed = rows.groupBy(*map(quoted, names)).agg(F.sum(CHANGE).alias(_NUMBER), F.max(PANE).alias(PANE))
         one = F.array_repeat(F.signum(_NUMBER).cast("tinyint"), F.abs(_NUMBER).cast("int"))
-        return summed.where(f"{_NUMBER} != 0").select(*map(quoted, names), F.explode(one).alias(CHANGE), PANE)
+        changes = summed.where(f"{_NUMBER} != 0").select(*map(quoted, names), F.explode(one).alias(CHANGE), PANE)
+        return self._in_order(changes)
+
+    def _in_order(self, changes: DataFrame) -> DataFrame:
+        """All changes of a key together, or where results do not say it of a window; what is void comes first."""
+        key, at = self.events.key, time_at(self.at)
+        said = bool(key) and set(key) <= set(self.results.names)
+        together = changes.repartition(*[F.col(quoted(name)) for name in key] if said else [at])
+        return together.sortWithinPartitions(at, CHANGE)
 
 
 def check_utc(spark: SparkSession) -> None:
