@@ -22,7 +22,7 @@ import latecomer as lc
 from tests.faults.stream import CHANGED, OPTIMISTIC, PLAYBACK, SLACK, STRATEGIES, checkpoint, ended, logged, run
 from tests.spark.streams import expected, make_events, write_in_parts
 
-EVENTS, BATCHES, BEFORE_CHANGE = 20_000, 20, 4
+EVENTS, BATCHES, BEFORE_CHANGE = 20_000, 40, 8  # so many that no query is done before the others have begun
 PLAYED = 24_000  # events, two minutes of arrivals
 KILLS = int(os.environ.get("KILLS", "4"))
 NAMES = (*STRATEGIES, CHANGED, PLAYBACK)
