@@ -85,7 +85,7 @@ def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: P
     events, played = _absurd(make_events(EVENTS, seed=11)), make_events(PLAYED, seed=12)
     _prepare(spark, tmp_path, events, played)
     for name in (*STRATEGIES, CHANGED):
-        run(spark, tmp_path, "whole", name, files=5)
+        run(spark, tmp_path, "whole", name, files=10)
 
     rng, hit, within = random.Random(3), Counter[str](), Counter[str]()
     for number in range(KILLS):
@@ -95,7 +95,7 @@ def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: P
             begun, done = (logged(state, log) for log in ("offsets", "commits"))
             hit[name] += begun > 0 and not (done >= BATCHES or ended(state))
             within[name] += begun > done
-    assert start(tmp_path, "killed", *NAMES).communicate(timeout=600)[0].endswith("done\n")
+    assert start(tmp_path, "killed", *NAMES).communicate(timeout=1_200)[0].endswith("done\n")
     for name in (*STRATEGIES, CHANGED):
         rows = _compare(tmp_path, name)
         print(f"\n{name}: {hit[name]} kills on its way, {within[name]} within a batch; rows: {rows}", end="")
