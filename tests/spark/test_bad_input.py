@@ -190,6 +190,9 @@ def test_lanes_and_triggers_are_checked(spark: SparkSession, tmp_path: Path) -> 
         batch.start("out", checkpoint="checkpoint")
     with pytest.raises(lc.InputError, match="every lane must have somewhere to go"):
         batch.write(sinks={"results": lc.Discard()})
+    for left_out in ("results", "late"):
+        with pytest.raises(lc.InputError, match=f"every lane must have a sink; .*got 'None for {left_out}'"):
+            batch.write("out", sinks={left_out: None})
     with pytest.raises(lc.InputError, match="sinks must be for results, late, quarantine; got 'lost'"):
         batch.write("out", sinks={"lost": lc.Discard()})
     stream = spark.readStream.schema("ts bigint").parquet(str(tmp_path))

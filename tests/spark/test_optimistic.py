@@ -96,6 +96,21 @@ def test_changes_come_with_their_micro_batch_and_final_rows_once(spark: SparkSes
     assert counters(query)["held"] == 2
 
 
+@pytest.mark.parametrize("as_files", [False, True])
+def test_results_may_be_left_out_where_changes_are_written(spark: SparkSession, tmp_path: Path, as_files: bool) -> None:
+    write_batches(tmp_path / "in", BATCHES)
+    events = lc.disordered(stream_of(spark, tmp_path / "in").drop("sign"), time="at", key="account")
+    result = events.scan(lc.running_sum("amount").alias("balance")).optimistic("2 hours")
+    seen = Seen()
+    sinks = {"results": None, "changes": str(tmp_path / "changes") if as_files else seen}
+    query = result.start(tmp_path / "out", checkpoint=tmp_path / "checkpoint", sinks=sinks, available_now=True)
+    query.awaitTermination()
+    assert not (tmp_path / "out" / "results").exists()
+    given = sum(map(len, seen.batches.values()))
+    assert (lc.read(spark, tmp_path / "changes").count() if as_files else given) == 13
+    assert lc.read(spark, tmp_path / "out", "late").count() == 1
+
+
 def test_a_restart_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     consolidated = []
     for name, stops in (("once", [4]), ("restarted", [2, 4])):

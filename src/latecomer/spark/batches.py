@@ -102,7 +102,8 @@ class BatchWriter:
         asked = tuple(dict.fromkeys([*self.names, *watched, *steering]))
         counted = [*self.counters.columns(asked), *map(rows_in, LANES)]
         if self.lanes.gives.after is None:
-            counts, written = self._write_results(packed, batch, counted), [RESULTS]
+            first = next(name for name in self.lanes.gives.all_views if name in self.targets)
+            counts, written = self._write_first(packed, batch, first, counted), [first]
         else:
             counts, written = self._write_finished(packed, batch, counted)
         rows = {lane: counts.pop(f"rows in {lane}") for lane in LANES}
@@ -114,16 +115,16 @@ class BatchWriter:
             watch.look(counts)
         return counts, written
 
-    def _write_results(self, packed: DataFrame, batch: int, counted: list[Column]) -> dict[str, int]:
-        """Write the results and count all lanes, in one action where the sink allows it."""
-        sink = self.targets[RESULTS]
+    def _write_first(self, packed: DataFrame, batch: int, name: str, counted: list[Column]) -> dict[str, int]:
+        """Write the results, or a view of them, and count all lanes, in one action where the sink allows it."""
+        sink = self.targets[name]
         if isinstance(sink, FileLane | Discard):
             observation = Observation(f"latecomer lanes of batch {batch}")
-            sink(self.lanes.rows(packed.observe(observation, *counted), RESULTS), batch)
+            sink(self.lanes.rows(packed.observe(observation, *counted), name), batch)
             return dict(observation.get)
         counts: dict[str, int] = packed.agg(*counted).collect()[0].asDict()
         if counts[f"rows in {RESULTS}"] or not self._begun:
-            sink(self.lanes.rows(packed, RESULTS), batch)
+            sink(self.lanes.rows(packed, name), batch)
         return counts
 
     def _write_finished(self, packed: DataFrame, batch: int, counted: list[Column]) -> tuple[dict[str, int], list[str]]:

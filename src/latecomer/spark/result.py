@@ -109,7 +109,7 @@ class Result:
         path: str | os.PathLike[str] | None = None,
         *,
         checkpoint: str | os.PathLike[str],
-        sinks: Mapping[str, SinkLike] | None = None,
+        sinks: Mapping[str, SinkLike | None] | None = None,
         every: str | None = None,
         available_now: bool = False,
         name: str | None = None,
@@ -121,7 +121,7 @@ class Result:
         Spark's query, but where it fails, `awaitTermination` raises one sentence, Spark's error behind it.
         `sinks` are folders, `lc.Files`, or functions `(DataFrame, batch id)`; docs/lanes.md says what they may rely on.
         Where results may change, `sinks` may also name `changes`; with tiers, any of `tier_1`, `tier_2`, ... too, and
-        `results` has the answers of all.
+        `results` has the answers of all, and may be None where a view is named: it is not written then.
         `every` is the time between micro-batches; with `available_now` the query takes what is there and stops.
         Spark's settings are changed for the moment of the start, where they may be; with `tune=False` none is touched.
         A query goes on with the settings of its checkpoint. With `from_here_on`, what is done to rows before the
@@ -145,7 +145,7 @@ class Result:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        sinks: Mapping[str, SinkLike] | None = None,
+        sinks: Mapping[str, SinkLike | None] | None = None,
         tune: bool = True,
     ) -> dict[str, int]:
         """Run a batch once, write every lane as `start` does, and give the counters.

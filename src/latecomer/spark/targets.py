@@ -6,14 +6,15 @@ import posixpath
 from collections.abc import Mapping
 
 from latecomer.errors import InputError, must
+from latecomer.gives import RESULTS
 from latecomer.spark.lane_log import BATCH
 from latecomer.spark.lanes import Lanes
 from latecomer.spark.packed import LANES
 from latecomer.spark.sinks import Files, SinkLike, Target, as_sink
 
 
-def targets_of(path: str | None, given: Mapping[str, SinkLike], lanes: Lanes) -> dict[str, Target]:
-    """The sink of each lane: the user's own, or a folder below `path`."""
+def targets_of(path: str | None, given: Mapping[str, SinkLike | None], lanes: Lanes) -> dict[str, Target]:
+    """The sink of each lane: the user's own, or a folder below `path`; none of results where a view has them all."""
     for name in given:
         if name not in lanes.names:
             raise InputError(must("sinks", f"be for {', '.join(lanes.names)}", name, "correct the name"))
@@ -23,10 +24,21 @@ def targets_of(path: str | None, given: Mapping[str, SinkLike], lanes: Lanes) ->
         raise InputError(must("every lane", "have somewhere to go", sorted(given), advice))
     root = (path or "").rstrip("/")
     chosen = {**{lane: f"{root}/{lane}" for lane in LANES}, **given}
-    targets = {name: as_sink(sink, f"sinks[{name!r}]") for name, sink in chosen.items()}
+    _check_left_out([name for name, sink in given.items() if sink is None], given, lanes)
+    targets = {name: as_sink(sink, f"sinks[{name!r}]") for name, sink in chosen.items() if sink is not None}
     files = {name: sink for name, sink in targets.items() if isinstance(sink, Files)}
     _check_folders(files, [name for schema in (*lanes.inputs.values(), lanes.results) for name in schema.names])
     return targets
+
+
+def _check_left_out(names: list[str], given: Mapping[str, SinkLike | None], lanes: Lanes) -> None:
+    """Only results may have no sink, and only where a view of them has one."""
+    if names and (names != [RESULTS] or not any(given.get(view) is not None for view in lanes.gives.views)):
+        views = ", ".join(lanes.gives.views) or "none here"
+        rule = f"have a sink; only {RESULTS!r} may be None, where a view of them ({views}) has one"
+        raise InputError(
+            must("every lane", rule, f"None for {', '.join(names)}", "lc.Discard() counts rows and drops them")
+        )
 
 
 def _check_folders(files: dict[str, Files], columns: list[str]) -> None:
