@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from latecomer import __version__
 from latecomer.cli.main import app
-from latecomer_lab.report import Report, Target
+from latecomer.report.shape import Report, Target
 from latecomer_lab.reproduce import REPRODUCTIONS
 
 

@@ -15,6 +15,7 @@ from latecomer.extras import needed_for
 
 if TYPE_CHECKING:
     from latecomer.basic import PassThrough
+    from latecomer.comparison import compare
     from latecomer.consolidated import consolidate
     from latecomer.errors import (
         HeldError,
@@ -129,6 +130,7 @@ __all__ = [
     "CustomHoles",
     "Anywhere",
     "Window",
+    "compare",
     "consolidate",
     "control",
     "count",
@@ -219,6 +221,7 @@ _HOMES = {
     "CustomHoles": "timetravel",
     "Anywhere": "timetravel",
     "Window": "windows",
+    "compare": "comparison",
     "consolidate": "consolidated",
     "control": "query_control",
     "count": "windows:Count",

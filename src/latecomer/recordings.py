@@ -256,7 +256,7 @@ def profile(
     if isinstance(data, str | PathLike):
         _check_left_out({"order": order}, "a DataFrame", "files have an order of their own")
         form = {"format": format, "separator": separator, "header": header}
-        config = _source_config(Path(data), time, unit, form, quarantine=quarantine)
+        config = source_config(Path(data), time, unit, form, quarantine=quarantine)
         return _profile_files(config, engine=engine, name=name or Path(data).name, **columns)
     file_only = {"format": format, "separator": separator, "header": header, "quarantine": quarantine or None}
     file_only["engine"] = None if engine == "auto" else engine
@@ -286,7 +286,8 @@ def _check_left_out(given: dict[str, Any], kind: str, why: str) -> None:
             raise InputError(must(f"{name}=", f"come with {kind}", value, f"leave it out: {why}"))
 
 
-def _source_config(path: Path, time: str | int, unit: str, form: dict[str, Any], *, quarantine: bool) -> SourceConfig:
+def source_config(path: Path, time: str | int, unit: str, form: dict[str, Any], *, quarantine: bool) -> SourceConfig:
+    """What files are, where no configuration says it."""
     with needed_for("a profile of files"):
         from latecomer.disorder.config import SourceConfig, TimeConfig
     check_unit(unit, "unit")

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import latecomer as lc
+from latecomer.report.shape import Report, Target
 from latecomer.spark.counters import unaccounted
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import SCHEMA, OperatorBench, write_files
-from latecomer_lab.report import Report, Target
 
 
 @dataclass(frozen=True)

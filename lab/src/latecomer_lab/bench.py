@@ -10,7 +10,7 @@ import typer
 
 from latecomer.cli.screen import check_writable, console, working
 from latecomer.errors import InputError, must
-from latecomer_lab.report import Report
+from latecomer.report.shape import Report
 from latecomer_lab.screen import show_report, show_targets
 
 app = typer.Typer(help="Measure speed; every target is a ratio inside one run.", no_args_is_help=True)

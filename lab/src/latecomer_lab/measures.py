@@ -12,7 +12,7 @@ import numpy as np
 from latecomer.disorder.measures import count_inversions, lateness, measure
 from latecomer.disorder.presets import preset
 from latecomer.events import Int64s, int64_view
-from latecomer_lab.report import Report, Target
+from latecomer.report.shape import Report, Target
 
 PAPER: dict[str, dict[str, int]] = {  # Table I
     "cloudlog": {"inversions": 53_541_688_892, "distance": 13_635_714, "runs": 7_382_495, "interleaved": 387},

@@ -24,12 +24,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 import latecomer as lc
+from latecomer.report.shape import Report, Target
 from latecomer.spark.compat import plain_file_manager
 from latecomer.spark.session import FILE_MANAGER, changed_settings
 from latecomer.spark.shards import shard_keys
 from latecomer.spark.stream_files import age_by_name
 from latecomer_lab.files import scratch
-from latecomer_lab.report import Report, Target
 
 SCHEMA = "ts timestamp, key int, value double"
 START_US = 1_700_000_000_000_000

@@ -26,9 +26,9 @@ from pyspark.sql.types import StructType
 import latecomer as lc
 from latecomer.disorder.player import read_options
 from latecomer.events import Int64s
+from latecomer.report.shape import Report, Target
 from latecomer.spark.playback import Offset, Playback, PlaybackReader
 from latecomer_lab.files import scratch
-from latecomer_lab.report import Report, Target
 
 START_US = 1_700_000_000_000_000
 TICK_US = 100_000

@@ -13,8 +13,8 @@ from jinja2 import DictLoader, Environment
 from markupsafe import Markup
 
 from latecomer.report.page import STYLE as REPORT_STYLE
+from latecomer.report.shape import Report
 from latecomer_lab.pictures import NARROW, WIDE, Bar, Lines, Size, bars_svg, lines_svg
-from latecomer_lab.report import Report
 
 Colours = Mapping[str, tuple[str, str]]
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
+from latecomer.report.shape import Report, Target
 from latecomer.spark.counters import read_counters, total, unaccounted
 from latecomer.spark.session import settings_for_start
 from latecomer_lab.files import scratch
@@ -33,7 +34,6 @@ from latecomer_lab.operator import (
     tuned,
     write_files,
 )
-from latecomer_lab.report import Report, Target
 
 SHARDS = 2
 LATE, LONGEST_US = 0.01, 48 * 3_600_000_000

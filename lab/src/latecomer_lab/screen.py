@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from latecomer.cli.screen import console
-from latecomer_lab.report import Report
+from latecomer.report.shape import Report
 
 
 def show_report(report: Report) -> None:

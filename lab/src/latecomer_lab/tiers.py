@@ -23,10 +23,10 @@ from latecomer.disorder.presets import preset
 from latecomer.errors import LatecomerError
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout, int64_view, take_rows
 from latecomer.outputs import TIER, Lane, Output, changes_of, plain_results
+from latecomer.report.shape import Report, Target
 from latecomer.runner import Runner
 from latecomer.tiers import Ordered, Tiers
 from latecomer.windows import AggregateFunction, Count, TopK, Window, WindowAggregation
-from latecomer_lab.report import Report, Target
 
 EVERY = 10_000
 LATENCIES = {"cloudlog": ("1 second", "1 minute", "1 hour"), "androidlog": ("10 minutes", "1 hour", "1 day")}

@@ -21,11 +21,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import latecomer as lc
 from latecomer.errors import LatecomerError
+from latecomer.report.shape import Report, Target
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.session import changed_settings
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import OperatorBench, batch_seconds, discard, read_stream, to_nowhere, write_files
-from latecomer_lab.report import Report, Target
 
 SHARDS = 2
 HOUR_US = 3_600_000_000

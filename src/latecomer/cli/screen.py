@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from latecomer.errors import InputError, must
 
@@ -32,15 +32,23 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def stepping(what: str, steps: int) -> Iterator[Callable[[str], None]]:
     """A bar that moves on with each step that is told."""
-    texts = (TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with counting(what, TimeElapsedColumn()) as tell:
+        yield lambda text: tell(text, steps)
+
+
+@contextmanager
+def counting(what: str, clock: ProgressColumn | None = None) -> Iterator[Callable[[str, int], None]]:
+    """A bar that moves on with each step that is told, with how many there are; and the time left."""
+    clock = TimeRemainingColumn(elapsed_when_finished=True) if clock is None else clock
+    texts = (TextColumn("{task.completed}/{task.total}"), clock, TextColumn("{task.description}"))
     with Progress(
         TextColumn(what), BarColumn(24), *texts, console=errors, transient=True, disable=not errors.is_terminal
     ) as bar:
-        task = bar.add_task("", total=steps)
+        task = bar.add_task("", total=None)
         done = itertools.count()
 
-        def tell(text: str) -> None:
-            bar.update(task, completed=next(done), description=text)
+        def tell(text: str, steps: int) -> None:
+            bar.update(task, completed=next(done), total=steps, description=text)
             if not errors.is_terminal:
                 errors.print(f"{what}: {text}", highlight=False)
 

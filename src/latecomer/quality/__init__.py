@@ -17,17 +17,25 @@ from latecomer.quality.delays import (
     percentiles,
     responsiveness,
 )
+from latecomer.quality.scores import QUANTILES, Scores, Stream, completeness, first_marks, score, snapped
 
 __all__ = [
     "MARK",
+    "QUANTILES",
     "SHARES",
     "Classes",
     "ResultColumns",
+    "Scores",
+    "Stream",
     "classify",
+    "completeness",
     "exact_marks",
     "exact_rows",
+    "first_marks",
     "latest_marks",
     "logical_latencies",
     "percentiles",
     "responsiveness",
+    "score",
+    "snapped",
 ]

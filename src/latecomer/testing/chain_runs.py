@@ -53,16 +53,22 @@ class ChainRun:
 
     def rows(self, name: str, batch: int | None = None) -> list[Row]:
         """The rows of a lane (`late`, `quarantine`) or view (`changes`, `final`, ...), of all micro-batches or one."""
+        rows: list[Row] = self.table(name, batch).to_pylist()
+        return rows
+
+    def table(self, name: str, batch: int | None = None) -> pa.Table:
+        """The same as a table of Arrow's."""
         lanes = self.query.lanes
         if name not in lanes.names:
             raise InputError(must("rows", f"be those of {', '.join(lanes.names)}", name, "correct the name"))
-        unpack, bit, found = unpacker(lanes.plan(name)), lanes.bit(name), list[Row]()
+        plan, bit, found = lanes.plan(name), lanes.bit(name), list[pa.RecordBatch]()
         for packed in self.packed if batch is None else [self.packed[batch]]:
             chosen = packed[packed["lane"] == int(LANES[lane_of(name)])]
             chosen = chosen if bit is None else chosen[chosen["views"] & bit != 0]
             blobs = pa.RecordBatch.from_pandas(chosen[UNPACK_COLUMNS], preserve_index=False)
-            found += [row for rows in unpack(iter([blobs])) for row in rows.to_pylist()]
-        return found
+            found += unpacker(plan)(iter([blobs]))
+        empty = plan.schema.empty_table()
+        return pa.concat_tables([empty, *map(_alone, found)], promote_options="permissive")
 
     def standing(self) -> list[Row]:
         """The results that stand in the end, in an order of their own."""
@@ -77,6 +83,10 @@ class ChainRun:
         """The counters of the whole run, as `lc.read_counters` names them."""
         counters = self.query.counters
         return total([counters.counted(packed) for packed in self.packed], counters.tallies)
+
+
+def _alone(rows: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([rows])
 
 
 def run_rows(question: Question, rows: DeclaredRows, spread: Spread) -> ChainRun:

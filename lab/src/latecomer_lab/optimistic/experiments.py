@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from latecomer.errors import InputError, must
+from latecomer.report.shape import Report
 from latecomer_lab.optimistic.cluster import CHEAP_MESSAGE_US, ITEM_US, MESSAGE_US, SECOND_US, WORD_US, busiest_us
 from latecomer_lab.optimistic.documents import Document, choose_documents, make_documents, read_documents
 from latecomer_lab.optimistic.figures import figure_9, figure_11, figures_10_and_12
@@ -31,7 +32,6 @@ from latecomer_lab.optimistic.trials import (
     Trial,
     measure,
 )
-from latecomer_lab.report import Report
 
 _HIGHEST_LOAD = 1.02
 

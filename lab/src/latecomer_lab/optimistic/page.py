@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from latecomer.report.shape import Report
 from latecomer_lab.optimistic.buffering_model import DOCUMENT_BUFFER, WORD_BUFFER
 from latecomer_lab.optimistic.cluster import CHEAP_MESSAGE_US, MESSAGE_US
 from latecomer_lab.optimistic.figures import Point, both_models, compared, points
@@ -16,7 +17,6 @@ from latecomer_lab.optimistic.template import COLOURS, PAGE
 from latecomer_lab.optimistic.trials import BUFFERING, MANY, OPTIMISTIC, SOME, USUAL_LOAD, Measured
 from latecomer_lab.page import Heading, Picture, draw_lines, render, slug
 from latecomer_lab.pictures import Lines, Place, Series
-from latecomer_lab.report import Report
 
 _LEAST = 0.01  # what a logarithmic scale shows of nothing
 _LIMIT = 10.0

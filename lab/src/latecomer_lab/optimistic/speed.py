@@ -18,11 +18,11 @@ from latecomer.chunks import ChunkStore, MemoryBackend
 from latecomer.events import TICK, EventBatch, Layout, concat_rows, order_by, take_rows
 from latecomer.optimistic import Optimistic
 from latecomer.progress import Measure, Progress
+from latecomer.report.shape import Report, Target
 from latecomer.runner import Between, Runner, header_of
 from latecomer.windows import Fold, KeyStep, RunningSum, Scan
 from latecomer.windows.fold_compiler.kernels import compiling_after
 from latecomer.windows.key_steps import NO_ROWS, Work, whole_outputs
-from latecomer_lab.report import Report, Target
 
 LAYOUT = Layout("ts", ("key",))
 MOST_TIMES, MOST_TIMES_OWN, MOST_TIMES_BOUND, MOST_READ = 2.0, 1.5, 1.3, 0.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from latecomer.report.shape import Target
 from latecomer_lab.optimistic.cluster import CHEAP_MESSAGE_US, MESSAGE_US
 from latecomer_lab.optimistic.figures import of_figure_9
 from latecomer_lab.optimistic.trials import (
@@ -17,7 +18,6 @@ from latecomer_lab.optimistic.trials import (
     USUAL_LOAD,
     Measured,
 )
-from latecomer_lab.report import Target
 
 MOST_RATIO, MOST_GROWTH = 1.1, 0.01
 _BELOW, _ABOVE = 0.999, 1.001

@@ -14,8 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
+from latecomer.report.shape import Report
 from latecomer.slack.observation import History
-from latecomer_lab.report import Report
 from latecomer_lab.slack.calibration import FIRST_DAY, RUNS, calibrate
 from latecomer_lab.slack.figures import (
     Row,

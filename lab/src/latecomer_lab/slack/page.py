@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from latecomer.report.shape import Report, versions
 from latecomer_lab.page import Heading, Picture, draw_bars, draw_lines, render
 from latecomer_lab.pictures import Bar, Lines, Place, Series
-from latecomer_lab.report import Report, versions
 from latecomer_lab.slack.experiments import Found
 from latecomer_lab.slack.prediction import HALVES, MOVED, OTHER_DAYS, Score
 from latecomer_lab.slack.streams import SECOND_US

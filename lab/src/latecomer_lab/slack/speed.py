@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from latecomer.contract import Settings
 from latecomer.events import TICK, EventBatch, Layout
 from latecomer.reorder import Reorder
+from latecomer.report.shape import Report, Target
 from latecomer.runner import Between, Runner, header_of
 from latecomer.slack import Slack
 from latecomer.windows import Join
-from latecomer_lab.report import Report, Target
 
 LAYOUT = Layout("ts", ("key",), "source", ("id",))
 MOST_TIMES_REORDER, LEAST_OF_TWO_SHARDS = 1.25, 1.6

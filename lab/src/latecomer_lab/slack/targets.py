@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from latecomer_lab.report import Target
+from latecomer.report.shape import Target
 from latecomer_lab.slack.prediction import HALVES, MOVED, OTHER_DAYS, Score, of_table
 from latecomer_lab.slack.structures import READ_MS
 from latecomer_lab.slack.tuning import TUNER, Day

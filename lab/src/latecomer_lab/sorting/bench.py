@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from latecomer_lab.report import Report
+from latecomer.report.shape import Report
 from latecomer_lab.sorting.cells import Cell, Limits, Tell, run_cell
 from latecomer_lab.sorting.competitors import COMPETITORS
 from latecomer_lab.sorting.data import LATENCY_US, load

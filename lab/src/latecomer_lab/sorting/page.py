@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+from latecomer.report.shape import Report, versions
 from latecomer.report.words import duration, number, number_ticks, short_number
 from latecomer_lab.page import Heading, Picture, draw_bars, draw_lines, render, slug
 from latecomer_lab.pictures import Bar, Lines, Place, Series
-from latecomer_lab.report import Report, versions
 from latecomer_lab.sorting.bench import Measured
 from latecomer_lab.sorting.cells import Cell
 from latecomer_lab.sorting.competitors import COMPETITORS, IMPATIENCE, Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from latecomer_lab.report import Target
+from latecomer.report.shape import Target
 from latecomer_lab.sorting.cells import Cell
 from latecomer_lab.sorting.competitors import IMPATIENCE, NO_BOTH, NO_HUFFMAN, PRODUCT, Kind
 from latecomer_lab.sorting.figures import Point

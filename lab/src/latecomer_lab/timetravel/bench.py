@@ -20,10 +20,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 import latecomer as lc
 from latecomer.disorder.presets.meters import Meters
 from latecomer.errors import InputError, LatecomerError, must
+from latecomer.report.shape import Report, Target
 from latecomer.spark.session import changed_settings
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import batch_seconds, discard
-from latecomer_lab.report import Report, Target
 from latecomer_lab.timetravel import paths
 from latecomer_lab.timetravel.forms import BOUND, BOUND_US, DAY_US
 

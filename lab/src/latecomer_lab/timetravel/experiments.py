@@ -18,9 +18,9 @@ from latecomer.contract import Settings
 from latecomer.disorder.presets.meters import Meters
 from latecomer.errors import InputError, must
 from latecomer.events import EventBatch
+from latecomer.report.shape import Report
 from latecomer.runner import header_of
 from latecomer.timetravel import LAZY
-from latecomer_lab.report import Report
 from latecomer_lab.timetravel import on_spark
 from latecomer_lab.timetravel.application import HOUR_US, KEY, KNOWN
 from latecomer_lab.timetravel.data_statistics import DataStatistics, measure_readings

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from latecomer.events import TICK_FIELD, EventBatch, Int64s, Layout
+from latecomer.report.shape import Report, Target
 from latecomer.runner import Between, Runner
 from latecomer.timetravel import Period, TimeTravel
 from latecomer.windows import Sum, Window, WindowAggregation
-from latecomer_lab.report import Report, Target
 
 MINUTE_US = 60_000_000
 LAYOUT = Layout("ts", ("key",))

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import latecomer as lc
 from latecomer.disorder.presets.meters import Meters
+from latecomer.report.shape import Target
 from latecomer_lab.files import scratch
 from latecomer_lab.operator import batch_seconds, discard
-from latecomer_lab.report import Target
 from latecomer_lab.timetravel import bench, paths
 from latecomer_lab.timetravel.memory import peak_memory
 

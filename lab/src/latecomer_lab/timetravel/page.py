@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from latecomer.report.shape import Report
 from latecomer_lab.page import Heading, Picture, draw_bars, draw_lines, render, slug
 from latecomer_lab.pictures import Bar, Lines, Place, Series
-from latecomer_lab.report import Report
 from latecomer_lab.timetravel.application import HOUR_US
 from latecomer_lab.timetravel.figures import EXACT, FIRST, NEVER, SHARE_NAMES
 from latecomer_lab.timetravel.forms import TRIGGERS

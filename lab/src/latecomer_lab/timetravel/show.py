@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from latecomer.quality import SHARES
-from latecomer_lab.report import Report
+from latecomer.report.shape import Report
 from latecomer_lab.timetravel.figures import SHARE_NAMES
 from latecomer_lab.timetravel.paper import TABLE_2, TABLE_3, nearest_size
 

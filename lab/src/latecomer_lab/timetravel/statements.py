@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from latecomer.report.shape import Report
 from latecomer.timetravel import EAGER, LAZY
-from latecomer_lab.report import Report
 from latecomer_lab.timetravel.figures import EXACT, FIRST, LEAST
 from latecomer_lab.timetravel.forms import DISCARD, FRESH, WAIT
 from latecomer_lab.timetravel.paper import FIGURE_5

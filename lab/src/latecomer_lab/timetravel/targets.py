@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from latecomer.events import Int64s
+from latecomer.report.shape import Target
 from latecomer.timetravel import EAGER, LAZY
-from latecomer_lab.report import Target
 from latecomer_lab.timetravel.application import HOUR_US
 from latecomer_lab.timetravel.forms import TRIGGERS
 from latecomer_lab.timetravel.paper import WAITING_HOLDS

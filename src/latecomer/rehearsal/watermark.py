@@ -1,0 +1,124 @@
+"""What Spark's own windowed aggregate with a watermark gives, as Spark's guide describes it.
+
+After each micro-batch the watermark is the largest time seen, to the millisecond, less the delay, and never goes back.
+A micro-batch evicts, and in append mode gives, the windows that end at or before the watermark of the one before it;
+it drops the rows of windows that end at or before the watermark of the one before that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from latecomer.durations import duration_us
+from latecomer.events import NEVER_US, Int64s
+from latecomer.spark.comparing import Asked, Way, watermark_of
+from latecomer.windows import WINDOW_END, WINDOW_START, AggregateFunction
+
+_MS = 1_000
+_MERGE = {"sum": "sum", "count": "sum", "min": "min", "max": "max"}
+
+
+class _Part(NamedTuple):
+    """A column of the state: what is computed of which column of the rows; None counts all of them."""
+
+    column: str | None
+    how: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.how} of {self.column}"
+
+
+def watermark_results(way: Way, asked: Asked, schema: pa.Schema) -> tuple[dict[int, pa.Table], int]:
+    """The results of each micro-batch, and the most groups held; the end of the stream closes all windows."""
+    delay, mode = watermark_of(way.call)
+    delay_us, stream = duration_us(delay, "delay", zero=True), asked.stream
+    model, given = _Model(asked), dict[int, pa.Table]()
+    evict_us = drop_us = NEVER_US
+    for batch, (start, stop) in enumerate(zip([0, *stream.cuts[:-1]], stream.cuts, strict=True)):
+        touched = model.push(start, stop, drop_us)
+        over = model.evict(evict_us)
+        given[batch] = model.shown(over if mode == "append" else touched, schema)
+        mark_us = int(stream.marks_us[batch]) // _MS * _MS
+        drop_us, evict_us = evict_us, max(evict_us, mark_us - delay_us)
+    if mode == "append":
+        given[stream.batches] = model.shown(model.evict(None), schema)
+    return given, model.most_held
+
+
+class _Model:
+    """The state of the aggregate."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked, self._key = asked, list(asked.stream.roles.key)
+        self._parts = list(dict.fromkeys(part for each in asked.question.all_aggregates for part in _parts(each)))
+        self._state: pa.Table | None = None
+        self.most_held = 0
+
+    def push(self, start: int, stop: int, drop_us: int) -> pa.Table:
+        """Take in the rows of a micro-batch; the groups that they changed, as they are after it."""
+        rows, window = self._asked.stream.rows.slice(start, stop - start), self._asked.question.window
+        keep = ~self._asked.stream.aside[start:stop]
+        ts_us = self._asked.stream.ts_us[start:stop]
+        pieces = []
+        for back in range(-(-window.size_us // window.advance_us)):
+            starts_us = window.steps.starts(ts_us) - back * window.advance_us
+            inside = keep & (ts_us < starts_us + window.size_us) & (starts_us + window.size_us > drop_us)
+            pieces.append(self._grouped(rows, starts_us, np.flatnonzero(inside)))
+        new = self._merged(pieces)
+        self._state = new if self._state is None else self._merged([self._state, new])
+        self.most_held = max(self.most_held, len(self._state))
+        return self._state.join(new.select([WINDOW_START, *self._key]), [WINDOW_START, *self._key], join_type="inner")
+
+    def evict(self, upto_us: int | None) -> pa.Table:
+        """Take out the windows that end at or before a time; all without one."""
+        assert self._state is not None
+        if upto_us is None:
+            over, self._state = self._state, self._state.slice(0, 0)
+            return over
+        is_over = pc.less_equal(pc.add(self._state[WINDOW_START], self._asked.question.window.size_us), upto_us)
+        over = self._state.filter(is_over)
+        self._state = self._state.filter(pc.invert(is_over))
+        return over
+
+    def shown(self, groups: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Groups as results."""
+        starts = groups[WINDOW_START]
+        columns = {WINDOW_START: starts, WINDOW_END: pc.add(starts, self._asked.question.window.size_us)}
+        columns |= {name: groups[name] for name in self._key}
+        columns |= {each.name: _shown(each, groups) for each in self._asked.question.all_aggregates}
+        return pa.table([columns[each.name].cast(each.type) for each in schema], schema=schema)
+
+    def _grouped(self, rows: pa.RecordBatch, starts_us: Int64s, chosen: Int64s) -> pa.Table:
+        taken = pa.Table.from_batches([rows]).take(pa.array(chosen))
+        columns = {WINDOW_START: pa.array(starts_us[chosen]), **{name: taken[name] for name in self._key}}
+        for part in self._parts:
+            ones = pa.array(np.ones(len(chosen), np.int64))
+            of_rows = ones if part.column is None else taken[part.column]
+            if part.how == "count" and part.column is not None:
+                of_rows = pc.cast(pc.is_valid(of_rows), pa.int64())
+            columns[part.name] = of_rows
+        return pa.table(columns)
+
+    def _merged(self, tables: list[pa.Table]) -> pa.Table:
+        names, place = [part.name for part in self._parts], [WINDOW_START, *self._key]
+        together = pa.concat_tables(tables, promote_options="permissive")
+        wanted = [(part.name, _MERGE[part.how]) for part in self._parts]
+        found = together.group_by(place, use_threads=False).aggregate(wanted)
+        renamed = {f"{part.name}_{_MERGE[part.how]}": part.name for part in self._parts}
+        return found.rename_columns([renamed.get(name, name) for name in found.schema.names]).select([*place, *names])
+
+
+def _parts(aggregate: AggregateFunction) -> list[_Part]:
+    if aggregate.kind == "mean":
+        return [_Part(aggregate.column, "sum"), _Part(aggregate.column, "count")]
+    return [_Part(aggregate.column, aggregate.kind)]
+
+
+def _shown(aggregate: AggregateFunction, groups: pa.Table) -> pa.ChunkedArray:
+    first, *rest = (groups[part.name] for part in _parts(aggregate))
+    return pc.divide(first.cast(pa.float64()), rest[0].cast(pa.float64())) if rest else first

@@ -1,0 +1,27 @@
+"""One stream, one windowed query, several ways to run it on Spark: what each gives, scored against the sorted run."""
+
+from latecomer.spark.comparing.compare import compare_ways
+from latecomer.spark.comparing.judge import Compared, Comparison, Doors, Judge, Speed
+from latecomer.spark.comparing.question import Question
+from latecomer.spark.comparing.recorded import RecordedStream, Roles, recorded
+from latecomer.spark.comparing.usual import usual_ways
+from latecomer.spark.comparing.ways import Asked, Way, ask, read_way, watermark_of
+
+__all__ = [
+    "Asked",
+    "Compared",
+    "Comparison",
+    "Doors",
+    "Judge",
+    "Question",
+    "RecordedStream",
+    "Roles",
+    "Speed",
+    "Way",
+    "ask",
+    "compare_ways",
+    "read_way",
+    "recorded",
+    "usual_ways",
+    "watermark_of",
+]
