@@ -14,6 +14,7 @@ from latecomer._version import __version__ as __version__
 from latecomer.extras import needed_for
 
 if TYPE_CHECKING:
+    from latecomer.advising import advise
     from latecomer.basic import PassThrough
     from latecomer.comparison import compare
     from latecomer.consolidated import consolidate
@@ -130,6 +131,7 @@ __all__ = [
     "CustomHoles",
     "Anywhere",
     "Window",
+    "advise",
     "compare",
     "consolidate",
     "control",
@@ -221,6 +223,7 @@ _HOMES = {
     "CustomHoles": "timetravel",
     "Anywhere": "timetravel",
     "Window": "windows",
+    "advise": "advising",
     "compare": "comparison",
     "consolidate": "consolidated",
     "control": "query_control",

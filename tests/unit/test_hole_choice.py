@@ -16,7 +16,7 @@ import latecomer as lc
 from latecomer.disorder.hole_choice import choose_holes
 from latecomer.disorder.profile import HoleChoice
 from latecomer.events import Int64s
-from latecomer.report.advice import advice, holes_code
+from latecomer.report.advice import advice
 from latecomer.report.html import write_html
 
 S = 1_000_000
@@ -80,4 +80,4 @@ def test_a_profile_of_files_shows_what_to_paste(kind: str, tmp_path: Path) -> No
 
 
 def test_a_period_that_is_not_round_is_written_to_the_microsecond() -> None:
-    assert holes_code(HoleChoice(every_us=90_500_000)) == "every='90500000 us'"
+    assert HoleChoice(every_us=90_500_000).code == "every='90500 ms'"

@@ -15,7 +15,7 @@ from latecomer.extras import needed_for
 if TYPE_CHECKING:
     from latecomer.recordings import MadeStream
 
-_KEYS = {"synthetic": "key", "cloudlog": "server", "androidlog": "phone", "meters": "meter", "traffic": "area"}
+KEYS = {"synthetic": "key", "cloudlog": "server", "androidlog": "phone", "meters": "meter", "traffic": "area"}
 _SIZES = {"meters": "meters", "traffic": "seconds"}
 
 
@@ -60,8 +60,8 @@ def compare(
     from latecomer.comparison import compare as run
     from latecomer.report.scoreboard import comparison_report, show_comparison
 
-    data = _data(path, preset, {"size": size, "days": days, "seed": seed})
-    columns = {"time": time, "unit": unit, "arrival": arrival, "key": key or _KEYS.get(preset or ""), "source": source}
+    data = recorded_stream(path, preset, {"size": size, "days": days, "seed": seed}, "compare")
+    columns = {"time": time, "unit": unit, "arrival": arrival, "key": key or KEYS.get(preset or ""), "source": source}
     asked: dict[str, Any] = {
         "window": window,
         "advance": advance,
@@ -85,11 +85,11 @@ def compare(
             console.print(f"written to {escape(str(file))}", highlight=False)
 
 
-def _data(path: Path | None, preset: str | None, made: dict[str, Any]) -> Path | MadeStream:
+def recorded_stream(path: Path | None, preset: str | None, made: dict[str, Any], command: str) -> Path | MadeStream:
     """The file, or the made stream."""
     if (path is None) == (preset is None):
         got = None if path is None else str(path)
-        raise InputError(must("compare", "be given a PATH or a --preset", got, "give one of the two"))
+        raise InputError(must(command, "be given a PATH or a --preset", got, "give one of the two"))
     given = {name: value for name, value in made.items() if value is not None}
     if path is not None:
         if given:

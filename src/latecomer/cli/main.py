@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from latecomer._version import __version__
-from latecomer.cli import compare, control, demo, generate, profile
+from latecomer.cli import advise, compare, control, demo, generate, profile
 from latecomer.cli.extra import add_commands
 from latecomer.cli.screen import errors
 from latecomer.errors import LatecomerError, LatecomerWarning
@@ -29,6 +29,7 @@ app.command()(demo.demo)
 app.command(help=generate.HELP)(generate.generate)
 app.command()(profile.profile)
 app.command()(compare.compare)
+app.command()(advise.advise)
 app.command()(control.control)
 add_commands(app)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from latecomer.durations import duration_text
 from latecomer.events import Int64s
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
@@ -92,6 +93,22 @@ class HoleChoice:
     enumerator: str | None = None
     every_us: int | None = None
     tolerance_us: int = 0
+
+    @property
+    def code(self) -> str:
+        """As it is written in the query.
+
+        >>> HoleChoice(every_us=3_600_000_000, tolerance_us=60_000_000).code
+        "every='1 hour', tolerance='1 minute'"
+        >>> HoleChoice(enumerator="n").code, HoleChoice().code
+        ("enumerator='n'", "holes='anywhere'")
+        """
+        if self.enumerator is not None:
+            return f"enumerator={self.enumerator!r}"
+        if self.every_us is None:
+            return "holes='anywhere'"
+        every = f"every='{duration_text(self.every_us)}'"
+        return f"{every}, tolerance='{duration_text(self.tolerance_us)}'" if self.tolerance_us else every
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latecomer.disorder.profile import HoleChoice, Profile
+from latecomer.disorder.profile import Profile
 from latecomer.report.curve import NO_WAIT_US, keeps
 from latecomer.report.facts import Row
 from latecomer.report.words import counted, duration, number, setting, share
-
-UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
 
 
 def ahead_rows(profile: Profile) -> list[Row]:
@@ -29,35 +27,11 @@ def advice(profile: Profile) -> list[str]:
     return [*_on_ahead(profile), *_on_query(profile), *_on_holes(profile)] if profile.events else []
 
 
-def holes_code(choice: HoleChoice) -> str:
-    """What to say of holes, as it is written in the query.
-
-    >>> holes_code(HoleChoice(every_us=3_600_000_000, tolerance_us=60_000_000))
-    "every='1 hour', tolerance='1 minute'"
-    >>> holes_code(HoleChoice(enumerator="n")), holes_code(HoleChoice())
-    ("enumerator='n'", "holes='anywhere'")
-    """
-    if choice.enumerator is not None:
-        return f"enumerator={choice.enumerator!r}"
-    if choice.every_us is None:
-        return "holes='anywhere'"
-    every = f"every='{_exact(choice.every_us)}'"
-    return f"{every}, tolerance='{_exact(choice.tolerance_us)}'" if choice.tolerance_us else every
-
-
-def _exact(us: int) -> str:
-    """A duration to the microsecond."""
-    for unit, size in UNITS:
-        if us % size == 0:
-            return f"{us // size} {unit}" if us == size else f"{us // size} {unit}s"
-    return f"{us} us"
-
-
 def _on_holes(profile: Profile) -> Iterator[str]:
     if profile.hole_choice is None or profile.late == 0:
         return
     bound = setting(keeps(profile, 1.0).wait_us)
-    code = f".timetravel('{bound}', {holes_code(profile.hole_choice)})"
+    code = f".timetravel('{bound}', {profile.hole_choice.code})"
     yield f"To repair results when late rows come: {code}; the bound is at least as long as all windows together."
 
 

@@ -31,15 +31,20 @@ def show_comparison(found: Comparison, console: Console) -> None:
     stream = found.asked.stream
     rows = f"{number(len(stream.ts_us))} rows in {stream.batches} micro-batches"
     console.print(f"\n[bold]{found.asked.question.shown()}[/]\n{rows}, {where(found)}\n", highlight=False)
-    widest = max(len(way.way.text) for way in found.ways)
+    show_ways(found.ways, console)
+    console.print(f"\n{NOTE}", style="dim", highlight=False)
+
+
+def show_ways(ways: Sequence[Compared], console: Console) -> None:
+    """A heading, and figures for each way: beside its text where there is room."""
+    widest = max((len(way.way.text) for way in ways), default=0)
     beside = console.width >= widest + _WIDTH * len(COLUMNS)
     console.print(f"{'way' if beside else '':{widest if beside else 0}}{_line(COLUMNS)}", highlight=False)
-    for way in found.ways:
+    for way in ways:
         if beside:
             console.print(f"{_coloured(way)}{' ' * (widest - len(way.way.text))}{_line(figures(way))}", highlight=False)
         else:
             console.print(f"{_coloured(way)}\n{_line(figures(way))}", highlight=False)
-    console.print(f"\n{NOTE}", style="dim", highlight=False)
 
 
 def _line(figures: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from latecomer.spark.comparing.compare import compare_ways
 from latecomer.spark.comparing.judge import Compared, Comparison, Doors, Judge, Speed
 from latecomer.spark.comparing.question import Question
 from latecomer.spark.comparing.recorded import RecordedStream, Roles, recorded
-from latecomer.spark.comparing.usual import usual_ways
+from latecomer.spark.comparing.usual import bound_of, round_waits, rounded, usual_ways
 from latecomer.spark.comparing.ways import Asked, Way, ask, read_way, watermark_of
 
 __all__ = [
@@ -19,9 +19,12 @@ __all__ = [
     "Speed",
     "Way",
     "ask",
+    "bound_of",
     "compare_ways",
     "read_way",
     "recorded",
+    "round_waits",
+    "rounded",
     "usual_ways",
     "watermark_of",
 ]

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from latecomer.disorder.measures import lateness
+from latecomer.durations import duration_text, duration_us
 from latecomer.spark.comparing.question import Question
 from latecomer.spark.comparing.recorded import RecordedStream
 from latecomer.spark.comparing.ways import Way, read_way
 
-_ROUND = [step * unit for unit in (1_000, 1_000_000, 60_000_000) for step in (1, 2, 5, 10, 20, 30)] + [
-    step * unit
-    for unit, steps in ((3_600_000_000, (1, 2, 6, 12)), (86_400_000_000, (1, 2, 5, 10, 20, 50)))
-    for step in steps
-]
-_UNITS = (
-    ("day", 86_400_000_000),
-    ("hour", 3_600_000_000),
-    ("minute", 60_000_000),
-    ("second", 1_000_000),
-    ("ms", 1_000),
-)
+_DAY_US = 86_400_000_000
+_STEPS = {
+    1_000: (1, 2, 5, 10, 20, 50, 100, 200, 500),
+    1_000_000: (1, 2, 5, 10, 20, 30),
+    60_000_000: (1, 2, 5, 10, 20, 30),
+    3_600_000_000: (1, 2, 6, 12),
+    _DAY_US: (1, 2, 5, 10, 20, 50),
+}
+_ROUND = [step * unit for unit, steps in _STEPS.items() for step in steps]
 
 
 def usual_ways(stream: RecordedStream, question: Question, holes: str = "holes='anywhere'") -> list[Way]:
     """Spark's watermark and every strategy, with a wait for nine of ten late events and one for all of them."""
-    late_us = lateness(stream.counted[1], stream.tick[~stream.aside])
-    late_us = np.sort(late_us[late_us > 0])
-    short, long = (
-        _rounded(int(late_us[int(share * (len(late_us) - 1))]) + 1 if len(late_us) else 1) for share in (0.9, 1.0)
-    )
-    bound = _rounded(max(_us(long), question.window.size_us))
+    short, long = round_waits(stream, (0.9, 1.0))
+    bound = bound_of(stream, question)
     waits = f"'{short}'" if short == long else f"'{short}', '{long}'"
     texts = [
         f"withWatermark('{short}')",
@@ -46,21 +42,23 @@ def usual_ways(stream: RecordedStream, question: Question, holes: str = "holes='
     return [read_way(text) for text in dict.fromkeys(texts)]
 
 
-def _rounded(us: int) -> str:
+def round_waits(stream: RecordedStream, shares: Sequence[float]) -> list[str]:
+    """Round waits that are longer than these shares of the late events are late, and at least a tick."""
+    late_us = lateness(stream.counted[1], stream.tick[~stream.aside])
+    late_us = np.sort(late_us[late_us > 0])
+    if len(late_us) == 0:
+        return [rounded(stream.tick_us)] * len(shares)
+    last = len(late_us) - 1
+    return [rounded(max(stream.tick_us, int(late_us[int(np.ceil(share * last))]) + 1)) for share in shares]
+
+
+def bound_of(stream: RecordedStream, question: Question) -> str:
+    """A round bound that no event is later than, and that is at least a window."""
+    (longest,) = round_waits(stream, (1.0,))
+    return rounded(max(duration_us(longest, "wait"), question.window.size_us))
+
+
+def rounded(us: int) -> str:
     """The shortest round duration that is not shorter; beyond the longest, in days."""
-    for rung in _ROUND:
-        if us <= rung:
-            return _text(rung)
-    return f"{-(-us // 86_400_000_000)} days"
-
-
-def _text(us: int) -> str:
-    unit, size = next((unit, size) for unit, size in _UNITS if us % size == 0)
-    count = us // size
-    return f"{count} {unit}" if count == 1 or unit == "ms" else f"{count} {unit}s"
-
-
-def _us(text: str) -> int:
-    from latecomer.durations import duration_us
-
-    return duration_us(text, "wait")
+    rung = next((rung for rung in _ROUND if us <= rung), -(-us // _DAY_US) * _DAY_US)
+    return duration_text(rung)

@@ -1,0 +1,108 @@
+"""Which way is recommended: by what the user wishes, and by what rehearsals show."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from latecomer.advising import Advice, advise
+from latecomer.disorder.presets.model import START_US
+from latecomer.errors import InputError
+from latecomer.report.advised import advice_report, show_advice
+
+
+def readings(late: float = 0.05) -> pa.Table:
+    """A reading a second of five meters, some of them up to half an hour late."""
+    rng = np.random.default_rng(5)
+    ts_us = START_US + np.arange(4_000) * 1_000_000
+    late_us = np.where(rng.random(4_000) < late, rng.integers(0, 1_800_000_000, 4_000), 0)
+    stamps = {"ts": ts_us, "arrival": ts_us + late_us}
+    times = {name: pa.array(us).view(pa.timestamp("us", "UTC")) for name, us in stamps.items()}
+    return pa.table({**times, "meter": pa.array(np.arange(4_000) % 5), "kwh": pa.array(rng.random(4_000))})
+
+
+def advised(data: pa.Table | None = None, **wishes: Any) -> Advice:
+    known = {"window": "1 minute", "key": "meter", "arrival": "arrival", "batches": 12}
+    return advise(readings() if data is None else data, **{**known, **wishes})
+
+
+def test_without_wishes_every_window_is_right_and_soon() -> None:
+    found = advised()
+    assert found.best.scores.exact
+    assert not found.missed
+    best = found.best.scores.right[1]
+    assert all(best <= way.scores.right[1] for way in found.others if way.scores.exact)  # type: ignore[operator]
+
+
+def test_a_sink_that_only_appends_gets_one_answer_per_window() -> None:
+    found = advised(sink="append", complete=0.99)
+    assert found.best.way.call.name == "tiers"
+    assert len(found.best.way.call.arguments) == 1
+    assert found.best.scores.revisions == 0
+    assert found.best.scores.right_share >= 0.99
+
+
+def test_little_memory_costs_completeness() -> None:
+    much, little = advised(), advised(memory=100)
+    assert little.best.held <= 100 < much.best.held
+    assert little.best.scores.right_share < much.best.scores.right_share
+
+
+def test_wishes_that_exclude_each_other_are_named() -> None:
+    found = advised(sink="append", complete=1.0, deadline="1 second")
+    assert found.missed
+
+
+def test_what_is_in_use_today_is_judged_and_its_delay_tried() -> None:
+    found = advised(today="df.withWatermark('ts', '2 minutes').groupBy(...)")
+    assert found.today is not None
+    assert found.today.way.text == "withWatermark('2 minutes')"
+    assert found.today.doors.gone > 0
+    assert any(way.way.text == "tiers('2 minutes')" for way in [found.best, *found.others])
+
+
+def test_the_code_can_be_pasted() -> None:
+    code = advised(aggregates=["max('kwh')"], max_ahead="1 hour").code
+    assert code.splitlines()[0] == (
+        "events = lc.disordered(df, time='ts', key='meter', arrival='arrival', max_ahead='1 hour')"
+    )
+    assert code.splitlines()[1].startswith("result = events.tumbling('1 minute').aggregate(lc.max('kwh')).")
+    compile(code, "code", "exec")
+
+
+def test_a_stream_in_order_needs_no_wait() -> None:
+    found = advised(readings(late=0.0), sink="append")
+    assert found.best.way.text == "tiers('100 ms')"
+    assert found.best.scores.exact
+
+
+def test_the_terminal_says_what_to_write_and_what_will_happen() -> None:
+    found = advised(today="withWatermark('ts', '2 minutes')")
+    console = Console(width=80, record=True, file=io.StringIO())
+    show_advice(found, console)
+    text = console.export_text()
+    assert "loses" in text
+    assert "100 % of the windows are right in the end, every row counted." in text
+    assert found.code.splitlines()[1] in text
+    report = advice_report(found, {}).to_dict()
+    assert report["results"][0]["way"] == report["settings"]["recommended"] == found.best.way.text
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"complete": 99.9}, "complete must be a share above 0, up to 1"),
+        ({"memory": 0}, "memory must be at least one event"),
+        ({"sink": "delta"}, "sink must be any or append"),
+        ({"deadline": "soon"}, "deadline must be a duration"),
+        ({"today": "groupBy('ts')"}, "--way must be one of withWatermark"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wishes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        advised(**wishes)
