@@ -4,7 +4,7 @@ BIN := .venv/bin
 .PHONY: help setup demo test test-faults test-spark test-upgrade lint format bench dist docs lock clean
 
 help:
-	@echo "make demo         a disordered stream through the operator, on your screen"
+	@echo "make demo         late readings through every strategy and Spark's watermark, a scoreboard, a page"
 	@echo "make test         all tests that need no process of their own"
 	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"
 	@echo "make test-spark SPARK=4.0   what needs Spark, with another one (4.0, 4.1, 4.2), in an environment of its own"
@@ -18,7 +18,8 @@ setup:
 	@scripts/setup
 
 demo: setup
-	@$(BIN)/latecomer demo
+	@mkdir -p artifacts
+	@$(BIN)/latecomer tour --html artifacts/report.html
 
 test: setup
 	@scripts/test

@@ -110,3 +110,45 @@ def test_a_package_that_cannot_be_loaded_leaves_the_other_commands_alone() -> No
     answer = CliRunner().invoke(line, ["broken"])
     assert isinstance(answer.exception, LatecomerError)
     assert "`latecomer broken` must load from no_such_module:app; got" in str(answer.exception)
+
+
+def test_the_tour_compares_all_ways_and_writes_a_page(spark: SparkSession, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    asked = ["tour", "--meters", "20", "--days", "4", "--batches", "3", "--html", str(page)]
+    answer = CliRunner().invoke(app, asked, env={"COLUMNS": "80"})
+    assert answer.exit_code == 0, answer.output
+    assert "Next, your own stream: latecomer advise" in answer.output
+    assert "every window is right" in answer.output
+    assert page.stat().st_size > 500_000
+
+
+def test_advice_needs_no_spark(tmp_path: Path) -> None:
+    report = tmp_path / "advice.json"
+    asked = ["--preset", "meters", "--size", "20", "--days", "4", "--window", "6 hours", "--json", str(report)]
+    answer = run("advise", *asked, "--from", "withWatermark('ts', '1 hour')")
+    assert answer.returncode == 0, answer.stderr
+    assert "result = events.tumbling('6 hours').aggregate(lc.count())." in answer.stdout
+    assert report.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare",), "compare must be given a PATH or a --preset"),
+        (("advise", "x.csv", "--preset", "meters"), "advise must be given a PATH or a --preset"),
+        (("compare", "x.csv", "--size", "3"), "--size must come with --preset"),
+        (("compare", "nowhere.csv"), "path must be a file or a folder; got 'nowhere.csv'"),
+        (("compare", "--preset", "meters", "--engine", "flink"), "engine must be spark or python"),
+        (("compare", "--preset", "meters", "--way", "wait()"), "--way must be one of withWatermark"),
+        (
+            ("compare", "--preset", "meters", "--json", "/nowhere/x.json"),
+            "--json must name a file in a folder that exists",
+        ),
+        (("advise", "--preset", "meters", "--complete", "0"), "--complete must be per cent"),
+        (("compare", "--preset", "meters", "--window", "1"), "size must be a duration"),
+    ],
+)
+def test_wrong_questions_of_a_comparison_are_named(arguments: tuple[str, ...], message: str) -> None:
+    answer = run(*arguments)
+    assert answer.returncode == 2
+    assert message in " ".join(answer.stderr.split())

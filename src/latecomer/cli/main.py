@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from latecomer._version import __version__
-from latecomer.cli import advise, compare, control, demo, generate, profile
+from latecomer.cli import advise, compare, control, demo, generate, profile, tour
 from latecomer.cli.extra import add_commands
 from latecomer.cli.screen import errors
 from latecomer.errors import LatecomerError, LatecomerWarning
@@ -26,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo.demo)
+app.command()(tour.tour)
 app.command(help=generate.HELP)(generate.generate)
 app.command()(profile.profile)
 app.command()(compare.compare)
