@@ -1,11 +1,12 @@
 # The two commands of the README are `make demo` and `make test`; each sets up what is missing first.
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-faults test-spark test-upgrade lint format bench dist docs lock clean
+.PHONY: help setup demo test test-browser test-faults test-spark test-upgrade lint format bench dist docs lock clean
 
 help:
 	@echo "make demo         late readings through every strategy and Spark's watermark, a scoreboard, a page"
 	@echo "make test         all tests that need no process of their own"
+	@echo "make test-browser  reports in a real browser: they render, fit, and answer to pointing"
 	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"
 	@echo "make test-spark SPARK=4.0   what needs Spark, with another one (4.0, 4.1, 4.2), in an environment of its own"
 	@echo "make test-upgrade  a checkpoint goes on with one version of Spark after the other"
@@ -23,6 +24,9 @@ demo: setup
 
 test: setup
 	@scripts/test
+
+test-browser: setup
+	@scripts/test-browser
 
 test-faults: setup
 	@$(BIN)/pytest tests/faults
