@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from latecomer.comparison import Data, Recorded, Tell, ask_of, holes_of, nobody
-from latecomer.durations import duration_text, duration_us
+from latecomer.durations import DEFAULT_TICK, duration_text, duration_us
 from latecomer.errors import InputError, must
 from latecomer.extras import needed_for
 
@@ -136,6 +136,8 @@ def code_of(way: Way, asked: Asked) -> str:
         "arrival": roles.arrival,
     }
     known |= {"source": roles.source, "max_ahead": asked.max_ahead}
+    if roles.arrival is not None and asked.stream.tick_us != duration_us(DEFAULT_TICK, "tick"):
+        known["tick"] = duration_text(asked.stream.tick_us)
     declared = ", ".join(f"{name}={value!r}" for name, value in known.items() if value)
     window = question.window
     cut = f"tumbling({window.size!r})" if window.advance is None else f"hopping({window.size!r}, {window.advance!r})"

@@ -75,6 +75,25 @@ def test_the_code_can_be_pasted() -> None:
     compile(code, "code", "exec")
 
 
+def test_absurd_times_move_nothing_and_are_accounted_for() -> None:
+    """One row a year ahead: with max_ahead it is set aside, and every row has a door."""
+    table = readings()
+    ahead = table.slice(100, 1)
+    year = pa.array([ahead["ts"][0].value + 365 * 86_400_000_000]).view(table.schema.field("ts").type)
+    with_one = pa.concat_tables([table, ahead.set_column(0, "ts", year)])
+    guarded = advised(with_one, max_ahead="1 hour", today="withWatermark('2 minutes')")
+    assert guarded.best.doors.quarantined == 1
+    assert guarded.best.scores.exact
+    doors = guarded.best.doors
+    assert doors.answered + doors.late + doors.quarantined + doors.gone == with_one.num_rows
+    assert guarded.today is not None
+    assert guarded.today.doors.answered + guarded.today.doors.gone == with_one.num_rows
+
+
+def test_a_tick_of_ones_own_is_in_the_code() -> None:
+    assert "tick='1 second')" in advised(tick="1 second").code
+
+
 def test_a_stream_in_order_needs_no_wait() -> None:
     found = advised(readings(late=0.0), sink="append")
     assert found.best.way.text == "tiers('100 ms')"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -40,4 +41,5 @@ def _rehearsed(judge: Judge, way: Way, asked: Asked) -> Compared:
     view = CHANGES if CHANGES in run.query.lanes.names else RESULTS
     given = {batch: run.table(view, batch) for batch in range(len(run.packed))}
     counters = [run.query.counters.counted(packed) for packed in run.packed]
-    return judge.judge(way, given, counters, max(each["held"] for each in counters))
+    judged = judge.judge(way, given, counters, max(each["held"] for each in counters))
+    return replace(judged, doors=replace(judged.doors, quarantined=int(stream.aside.sum())))

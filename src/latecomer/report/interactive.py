@@ -38,8 +38,8 @@ def pointed(name: str, chart: alt.Chart | alt.LayerChart, says: str) -> Pointed:
 
 
 def script(pictures: list[Pointed]) -> Markup:
-    """What lets the pictures of a page answer to pointing; `</` would end a script early."""
-    specs = json.dumps({picture.name: picture.spec for picture in pictures}).replace("</", "<\\/")
+    """What lets the pictures of a page answer to pointing; no `<` of a text can end a script early."""
+    specs = json.dumps({picture.name: picture.spec for picture in pictures}).replace("<", "\\u003c")
     config = json.dumps(CONFIG)
     bundle = cast(Any, vl_convert).javascript_bundle().replace("</script", "<\\/script")
     return Markup(f"<script>{bundle}</script>\n<script>{_EMBED % (specs, config)}</script>")

@@ -104,7 +104,7 @@ def _targets(way: Compared) -> list[Target]:
     if way.way.is_spark:
         return []
     found = [Target(f"{way.way.text}: rows without a door", way.doors.gone, 0, at_least=False)]
-    if way.way.exact:
+    if way.way.exact and way.doors.late == 0:
         classes = way.scores.classes
         left = {"omitted": classes.omitted, "different": classes.different_left, "spurious": classes.spurious_left}
         found += [

@@ -101,9 +101,8 @@ class Judge:
     def _doors(self, given: pa.Table, counters: Sequence[Counters] | None) -> Doors:
         """Strategies count every row; what a way that does not has in no answer is gone."""
         if counters is None:
-            rows, aside = len(self._asked.stream.ts_us), int(self._asked.stream.aside.sum())
             answered = round(self._standing_rows(given) / self._asked.question.windows_per_row)
-            return Doors(answered, 0, 0, rows - aside - answered)
+            return Doors(answered, 0, 0, len(self._asked.stream.ts_us) - answered)
         counted = total(counters)
         gone = unaccounted(counted) + counted["dropped"]
         return Doors(counted["accepted"], counted["late"], counted["quarantined"], gone)

@@ -50,11 +50,12 @@ class Way:
         """The longest that it lets an answer wait; what repairs answers does not wait."""
         if self.exact:
             return duration_us(self.call.keywords.get("wait") or "0 s", "wait", zero=True)
-        return max((duration_us(each, self.call.name, zero=True) for each in self.call.arguments), default=0)
+        waits = [each for each in self.call.arguments if each is not None]
+        return max((duration_us(each, self.call.name, zero=True) for each in waits), default=0)
 
     @property
     def exact(self) -> bool:
-        """Whether it promises the sorted run's results, as far as its bound reaches: rows later go to `late`."""
+        """Whether it promises the sorted run's results where no row is later than its bound."""
         return self.call.name in ("optimistic", "timetravel")
 
 
