@@ -89,7 +89,7 @@ def optimistic(
         int | None, typer.Option(min=8_000, help="Rows in a micro-batch; 400,000, on Spark 800,000.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="How often every path runs; 7, on Spark 2.")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Whole queries on Spark instead (about 6 minutes).")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Whole queries on Spark instead (about 14 minutes).")] = False,
     seed: RowSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
@@ -102,6 +102,27 @@ def optimistic(
             report = on_spark.run(on_spark.SparkBench(rows or 800_000, rounds=rounds or 2, seed=seed), tell)
         else:
             report = speed.run(speed.OptimisticBench(rows or 400_000, rounds=rounds or 7, seed=seed), tell)
+    _finish(report, json)
+
+
+@app.command()
+def advise(
+    file: Annotated[
+        list[str] | None, typer.Option(help="Also PATH,TIME,ARRIVAL,KEY,WINDOW of a recorded stream, in microseconds.")
+    ] = None,
+    seed: EventSeedOption = 0,
+    json: JsonOption = None,
+) -> None:
+    """What advice promises against what happens on Spark, on six made streams (about 8 minutes)."""
+    from latecomer_lab.advised import AdviseBench, run
+
+    check_writable(json)
+    for text in file or []:
+        if text.count(",") != 4:
+            advice = "e.g. --file readings.parquet,ts,received_at,meter,'1 hour'"
+            raise InputError(must("--file", "be PATH,TIME,ARRIVAL,KEY,WINDOW", text, advice))
+    with working("bench advise") as tell:
+        report = run(AdviseBench(seed=seed, files=tuple(file or ())), tell)
     _finish(report, json)
 
 
