@@ -1,4 +1,4 @@
-"""For tests: of your own strategies (`check_machine`), and of chains of steps without Spark (`check_chain`)."""
+"""For tests: of pipelines (`Scenario`), of your own strategies (`check_machine`), of chains (`check_chain`)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,16 @@ if TYPE_CHECKING:
     from latecomer.testing.chain_runs import ChainRun as ChainRun
     from latecomer.testing.chains import check_chain as check_chain
     from latecomer.testing.chains import run_chain as run_chain
+    from latecomer.testing.scenarios import Scenario as Scenario
+    from latecomer.testing.scenarios import ScenarioRun as ScenarioRun
 
-_CHAINS = {"ChainRun": "chain_runs", "check_chain": "chains", "run_chain": "chains"}  # these need the extra `spark`
+_CHAINS = {  # these need the extra `spark`
+    "ChainRun": "chain_runs",
+    "Scenario": "scenarios",
+    "ScenarioRun": "scenarios",
+    "check_chain": "chains",
+    "run_chain": "chains",
+}
 __all__ = ["LAYOUT", "ManualClock", "Run", "Stream", "check_machine", "random_stream", "run_machine", *_CHAINS]
 
 

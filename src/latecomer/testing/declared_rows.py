@@ -67,6 +67,10 @@ class DeclaredRows:
     @classmethod
     def of(cls, given: AnyRows, roled: Roled) -> DeclaredRows:
         """Declare rows."""
+        unknown = [name for name in roled if name not in Roled.__annotations__]
+        if unknown:
+            rule = f"be declared with {', '.join(Roled.__annotations__)}"
+            raise InputError(must("rows in memory", rule, unknown[0], "leave it out"))
         rows, arrival = as_rows(given), roled.get("arrival")
         names = tuple(names_of(cast(Any, roled.get(role)), role) for role in ("key", "order"))
         asked = Roles(roled["time"], names[0], roled.get("source"), arrival, names[1], None, roled.get("change"))

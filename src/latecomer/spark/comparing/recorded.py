@@ -6,23 +6,19 @@ it has ended, so that every way gives all it has. Where arrival is not known, al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from latecomer.disorder.measures import lateness
 from latecomer.errors import InputError, must
 from latecomer.events import NEVER_US, Bools, Int64s, Layout, take_rows
 from latecomer.quality import MARK, Stream
-from latecomer.spark.compat import spark_type
-from latecomer.spark.stream_files import age_by_name
+from latecomer.spark.stream_files import read_batches, write_batches
 
-END = "latecomer_end"
 TIMESTAMP = pa.timestamp("us", "UTC")
 MOST_BATCHES = 90  # Spark remembers the progress of a hundred
 
@@ -84,30 +80,13 @@ class RecordedStream:
 
     def write(self, folder: Path) -> Path:
         """One file for each micro-batch, and one that ends the stream."""
-        folder.mkdir(parents=True)
-        for number, part in enumerate([*self._parts(), self._ending()]):
-            pq.write_table(pa.Table.from_batches([part]), folder / f"{number:05d}.parquet")
-        age_by_name(folder)
-        return folder
+        return write_batches(
+            self.rows, self.cuts.tolist(), folder, arrival=self.roles.arrival, source=self.roles.source
+        )
 
     def read(self, spark: SparkSession, folder: Path) -> DataFrame:
         """The files as a stream, one to a micro-batch."""
-        columns = ", ".join(f"`{each.name}` {spark_type(each.type).simpleString()}" for each in self._ending().schema)
-        return spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-    def _parts(self) -> Iterator[pa.RecordBatch]:
-        for start, stop in zip([0, *self.cuts[:-1]], self.cuts, strict=True):
-            yield self.rows.slice(start, stop - start).append_column(END, pa.array(np.zeros(stop - start, np.bool_)))
-
-    def _ending(self) -> pa.RecordBatch:
-        roles, schema = self.roles, self.rows.schema
-        sources = [None] if roles.source is None else self.rows.column(roles.source).unique().to_pylist()
-        known = {} if roles.source is None else {roles.source: sources}
-        if roles.arrival is not None:
-            known[roles.arrival] = [self.rows.column(roles.arrival)[-1].as_py()] * len(sources)
-        columns = [pa.array(known.get(field.name, [None] * len(sources)), field.type) for field in schema]
-        ending = pa.RecordBatch.from_arrays(columns, schema=schema)
-        return ending.append_column(END, pa.array([True] * len(sources)))
+        return read_batches(spark, folder, self.rows.schema)
 
 
 def recorded(

@@ -18,12 +18,13 @@ from latecomer.errors import InputError, must
 from latecomer.gives import CHANGES
 from latecomer.spark.calls import Call, read_call
 from latecomer.spark.comparing.question import Question
-from latecomer.spark.comparing.recorded import END, RecordedStream
+from latecomer.spark.comparing.recorded import RecordedStream
 from latecomer.spark.disordered import disordered
 from latecomer.spark.result import Result
 from latecomer.spark.session import changed_settings
 from latecomer.spark.shards import default_shards
 from latecomer.spark.sinks import Discard
+from latecomer.spark.stream_files import END
 from latecomer.windows import WINDOW_END, WINDOW_START
 
 WATERMARK, REORDER = "withWatermark", "reorder"
