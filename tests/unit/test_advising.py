@@ -27,7 +27,7 @@ def readings(late: float = 0.05) -> pa.Table:
 
 
 def advised(data: pa.Table | None = None, **wishes: Any) -> Advice:
-    known = {"window": "1 minute", "key": "meter", "arrival": "arrival", "batches": 12}
+    known = {"window": "1 minute", "key": "meter", "arrival": "arrival", "batches": 6}
     return advise(readings() if data is None else data, **{**known, **wishes})
 
 

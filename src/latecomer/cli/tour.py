@@ -32,6 +32,7 @@ def tour(
     days: Annotated[int, typer.Option(min=4, help="For how long.")] = 5,
     batches: Annotated[int, typer.Option(help="Into how many micro-batches the stream is cut.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the readings.")] = 3,
+    engine: Annotated[str, typer.Option(help="spark, or python: soon, without figures on speed.")] = "spark",
     html: Annotated[Path, typer.Option("--html", help="The report with pictures.")] = Path("report.html"),
 ) -> None:
     """Send smart meters' readings, some days late, through Spark's watermark and all strategies, and compare them."""
@@ -48,7 +49,7 @@ def tour(
     with counting("tour") as tell:
         made = preset("meters", meters=meters, days=days, seed=seed)
         asked = {"window": WINDOW, "aggregates": ["count()", "max('reading')"], "every": EVERY, "key": "meter"}
-        found = compare(made, **asked, ways=WAYS, batches=batches, tell=tell)  # type: ignore[arg-type]
+        found = compare(made, **asked, ways=WAYS, batches=batches, engine=engine, tell=tell)  # type: ignore[arg-type]
     show_comparison(found, console)
     write_comparison(found, html)
     for line in _ending(found, html):
