@@ -87,11 +87,11 @@ def test_answers_come_sooner_where_they_may_be_wrong(found: Comparison) -> None:
 
 
 def test_a_rehearsal_gives_what_spark_gave(found: Comparison) -> None:
-    """Scores, doors and what is held, but for Spark's own state, which has rows of two versions of a window."""
+    """Scores and doors; and nearly what is held: how many partial results, depends on shards and tasks."""
     rehearsed = compare(late_readings(), ways=WAYS, engine="python", **ASKED)
     for one, other in zip(found.ways, rehearsed.ways, strict=True):
         assert (one.scores, one.doors) == (other.scores, other.doors), one.way.text
-        assert one.way.is_spark or one.held == other.held, one.way.text
+        assert one.way.is_spark or one.held == pytest.approx(other.held, rel=0.05), one.way.text
 
 
 def test_the_report_holds_what_was_found(found: Comparison, tmp_path: Path) -> None:
