@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -48,8 +48,8 @@ def tour(
     )
     with counting("tour") as tell:
         made = preset("meters", meters=meters, days=days, seed=seed)
-        asked = {"window": WINDOW, "aggregates": ["count()", "max('reading')"], "every": EVERY, "key": "meter"}
-        found = compare(made, **asked, ways=WAYS, batches=batches, engine=engine, tell=tell)  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"window": WINDOW, "every": EVERY, "key": "meter", "batches": batches, "engine": engine}
+        found = compare(made, **asked, aggregates=["count()", "max('reading')"], ways=WAYS, tell=tell)
     show_comparison(found, console)
     write_comparison(found, html)
     for line in _ending(found, html):
