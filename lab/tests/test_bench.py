@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from latecomer import __version__
 from latecomer.cli.main import app
 from latecomer.report.shape import Report, Target
-from latecomer_lab.reproduce import REPRODUCTIONS
+from latecomer_lab.papers.catalogue import CATALOGUE
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_report_has_one_shape(tmp_path: Path) -> None:
 def test_reproduce_lists_what_there_is() -> None:
     answer = CliRunner().invoke(app, ["reproduce"], env={"COLUMNS": "80"})
     assert answer.exit_code == 0, answer.output
-    assert all(each.command in answer.output for each in REPRODUCTIONS)
+    assert all(each.command in answer.output for each in CATALOGUE)
     assert max(map(len, answer.output.splitlines())) <= 80
     assert "Tables I and II" in answer.output
 

@@ -262,7 +262,7 @@ def sort(
     html: Annotated[Path | None, typer.Option("--html", help="Write the paper's figures to this file.")] = None,
 ) -> None:
     """How fast the sorter is against the paper's competitors and today's libraries (about half an hour)."""
-    from latecomer_lab.sorting.bench import SortBench, run
+    from latecomer_lab.sorting.bench import QUICK, SortBench, run
     from latecomer_lab.sorting.data import LATENCY_US
     from latecomer_lab.sorting.page import write_page
     from latecomer_lab.sorting.show import show_measured
@@ -271,9 +271,9 @@ def sort(
     check_writable(html, "--html")
     if only is not None and only not in LATENCY_US:
         raise InputError(must("--only", f"be one of {', '.join(LATENCY_US)}", only, "or leave it out"))
-    settings = SortBench(events, rounds, cell_seconds, seed, (only,) if only else tuple(LATENCY_US))
-    if quick:
-        settings = replace(settings, events=1_000_000, rounds=1, cell_seconds=2.0)
+    chosen = (only,) if only else tuple(LATENCY_US)
+    asked = SortBench(events, rounds, cell_seconds, seed, chosen)
+    settings = replace(QUICK, seed=seed, only=chosen) if quick else asked
     with working("bench sort") as tell:
         report, found = run(settings, tell)
     show_measured(found, console)

@@ -1,7 +1,8 @@
 """The frame of every report page: head, style, title, targets and pictures; an experiment adds its sections.
 
 One file without scripts. An experiment writes a template that begins with `{% extends "frame" %}` and has the blocks
-`targets_note`, `sections` and `footer`; `{{ figures(pictures) }}` draws pictures, the wide or the narrow form.
+`targets_note`, `sections` and `footer`; `{{ figures(pictures) }}` draws pictures, the wide or the narrow form, and
+`{{ said(statements) }}` puts the paper's words beside ours.
 """
 
 from __future__ import annotations
@@ -112,6 +113,20 @@ _FRAME = """<!DOCTYPE html>
 {% for picture in pictures %}<figure><div role="img" aria-label="{{ picture.alt }}">
 <div class="wide-only">{{ picture.wide }}</div><div class="narrow">{{ picture.narrow }}</div></div></figure>
 {% endfor %}{%- endmacro -%}
+{% macro said(statements) -%}
+<section aria-labelledby="words">
+<h2 id="words">What the paper says, and what we get</h2>
+{{ beside(statements) }}</section>
+{%- endmacro -%}
+{% macro beside(statements) -%}
+<table class="stack rates">
+<thead><tr><th scope="col">figure</th><th scope="col" class="note">the paper</th>
+<th scope="col" class="note">here</th></tr></thead>
+<tbody>{% for each in statements %}<tr><th scope="row">{{ each.figure }}</th>
+<td class="note" data-name="the paper:">{{ each.paper }}</td>
+<td class="note" data-name="here:">{{ each.here }}</td></tr>
+{% endfor %}</tbody></table>
+{%- endmacro -%}
 <main>
 <header>
 <p class="kind">{{ heading.command }}</p>
@@ -119,7 +134,7 @@ _FRAME = """<!DOCTYPE html>
 <p class="facts">{% for fact in heading.facts %}<span>{{ fact }}</span> {% endfor %}</p>
 </header>
 
-<section aria-labelledby="targets">
+{% block targets %}<section aria-labelledby="targets">
 <h2 id="targets">What was to be reached</h2>
 <p class="read">{% block targets_note %}{% endblock %}</p>
 <div class="scroll"><table>
@@ -130,7 +145,7 @@ _FRAME = """<!DOCTYPE html>
 <td>{{ "at least" if target.at_least else "at most" }} {{ target.target }}</td>
 <td class="{{ 'met' if target.met else 'missed' }}">{{ "met" if target.met else "missed" }}</td></tr>
 {% endfor %}</tbody></table></div>
-</section>
+</section>{% endblock %}
 
 {% block sections scoped %}{% endblock %}
 </main>

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import typer
 from rich.table import Table
@@ -11,53 +10,23 @@ from rich.table import Table
 from latecomer.cli.screen import console
 from latecomer_lab import bench
 from latecomer_lab.optimistic.command import reproduce_optimistic
+from latecomer_lab.papers.catalogue import CATALOGUE, Entry
+from latecomer_lab.papers.command import reproduce_all, reproduce_disorder
 from latecomer_lab.slack.command import reproduce_slack
 from latecomer_lab.timetravel.command import reproduce_timetravel
 
 HELP = "Repeat the experiments of the papers; without a name, list them."
 
 
-class Reproduction(NamedTuple):
-    """An experiment of a paper: what is shown there, the bench that it is, and how long that takes."""
-
-    name: str
-    paper: str
-    shows: str
-    run: Callable[..., None]
-    minutes: int
-
-    @property
-    def command(self) -> str:
-        """As it is typed."""
-        return f"latecomer reproduce {self.name}"
-
-
-REPRODUCTIONS = (
-    Reproduction("table1", "Impatience", "Tables I and II: disorder of the two logs", bench.presets, 1),
-    Reproduction("figure7", "Impatience", "Figures 5 and 7 to 9: the sort and its competitors", bench.sort, 30),
-    Reproduction("figure10", "Impatience", "Figure 10, Table II: Q1 to Q4 with several latencies", bench.tiers, 20),
-    Reproduction(
-        "slack",
-        "Slack-ScaleGate",
-        "Figures 1 to 4 and 8 to 13, Table 1: the tuner and four policies",
-        reproduce_slack,
-        3,
-    ),
-    Reproduction(
-        "optimistic",
-        "FlameStream",
-        "Figures 9 to 12: what is done twice, and latencies beside buffers",
-        reproduce_optimistic,
-        3,
-    ),
-    Reproduction(
-        "timetravel",
-        "TinTiN",
-        "Tables 2 and 3, Figure 5: alerts of smart meters, 40 days late",
-        reproduce_timetravel,
-        2,
-    ),
-)
+_RUN: dict[str, Callable[..., None]] = {
+    "disorder": reproduce_disorder,
+    "table1": bench.presets,
+    "figure7": bench.sort,
+    "figure10": bench.tiers,
+    "slack": reproduce_slack,
+    "optimistic": reproduce_optimistic,
+    "timetravel": reproduce_timetravel,
+}
 
 app = typer.Typer(help=HELP, invoke_without_command=True)
 
@@ -74,15 +43,16 @@ def show_reproductions() -> None:
     for heading in ("command", "paper", "shows"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "command")
     table.add_column("minutes", justify="right")
-    for each in REPRODUCTIONS:
+    for each in CATALOGUE:
         table.add_row(each.command, each.paper, each.shows, str(each.minutes))
     console.print(table)
 
 
-def _add(each: Reproduction) -> None:
+def _add(each: Entry) -> None:
     minutes = "a minute" if each.minutes == 1 else f"{each.minutes} minutes"
-    app.command(each.name, help=f"{each.paper}, {each.shows} (about {minutes}).")(each.run)
+    app.command(each.name, help=f"{each.paper}, {each.shows} (about {minutes}).")(_RUN[each.name])
 
 
-for _each in REPRODUCTIONS:
+for _each in CATALOGUE:
     _add(_each)
+app.command("all", help="All of these in one report (hours; with --quick within 10 minutes).")(reproduce_all)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import NamedTuple
 
 from latecomer_lab.optimistic.buffering_model import DOCUMENT_BUFFER, WORD_BUFFER
 from latecomer_lab.optimistic.cluster import MESSAGE_US
@@ -12,14 +11,7 @@ from latecomer_lab.optimistic.figures import Point, both_models, compared, of_fi
 from latecomer_lab.optimistic.optimistic_model import BARRIER
 from latecomer_lab.optimistic.targets import MOST_GROWTH, largest_growth
 from latecomer_lab.optimistic.trials import MANY, SOME, USUAL_LOAD, Measured
-
-
-class Statement(NamedTuple):
-    """What is said of a figure, there and here."""
-
-    figure: str
-    paper: str
-    here: str
+from latecomer_lab.statements import Statement
 
 
 def statements(found: Sequence[Measured]) -> list[Statement]:

@@ -40,16 +40,7 @@ long as documents come: a longer run would have larger ones.</p>
 {% block targets_note %}Of several seeds the worst counts; a latency is compared percentile by percentile (50, 75, 95,
 99). The last line compares every document of every run, in both models.{% endblock %}
 {% block sections %}
-<section aria-labelledby="words">
-<h2 id="words">What the paper says, and what we get</h2>
-<table class="stack rates">
-<thead><tr><th scope="col">figure</th><th scope="col" class="note">the paper</th>
-<th scope="col" class="note">here</th></tr></thead>
-<tbody>{% for each in statements %}<tr><th scope="row">{{ each.figure }}</th>
-<td class="note" data-name="the paper:">{{ each.paper }}</td>
-<td class="note" data-name="here:">{{ each.here }}</td></tr>
-{% endfor %}</tbody></table>
-</section>
+{{ said(statements) }}
 
 <section aria-labelledby="simulated">
 <h2 id="simulated">What is simulated</h2>

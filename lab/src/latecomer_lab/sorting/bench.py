@@ -55,6 +55,9 @@ class SortBench:
         return min(_GAIN_EVENTS, max(1_000, self.events // 4))
 
 
+QUICK = SortBench(events=1_000_000, rounds=1, cell_seconds=2.0)
+
+
 @dataclass
 class Measured:
     """All that was measured."""

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from latecomer.report.shape import Report
 from latecomer.timetravel import EAGER, LAZY
+from latecomer_lab.statements import Statement
 from latecomer_lab.timetravel.figures import EXACT, FIRST, LEAST
 from latecomer_lab.timetravel.forms import DISCARD, FRESH, WAIT
 from latecomer_lab.timetravel.paper import FIGURE_5
 from latecomer_lab.timetravel.show import text
 
 Row = dict[str, Any]
-
-
-class Statement(NamedTuple):
-    """What is said of a figure, there and here."""
-
-    figure: str
-    paper: str
-    here: str
 
 
 def statements(report: Report) -> list[Statement]:

@@ -29,16 +29,7 @@ PAGE = """{% extends "frame" %}
 {% block targets_note %}Of {{ meters }} meters. A share of late readings counts those that are never answered. Held:
 against 1,920 readings per meter, which waiting holds by the paper's count.{% endblock %}
 {% block sections %}
-<section aria-labelledby="words">
-<h2 id="words">What the paper says, and what we get</h2>
-<table class="stack rates">
-<thead><tr><th scope="col">figure</th><th scope="col" class="note">the paper</th>
-<th scope="col" class="note">here</th></tr></thead>
-<tbody>{% for each in statements %}<tr><th scope="row">{{ each.figure }}</th>
-<td class="note" data-name="the paper:">{{ each.paper }}</td>
-<td class="note" data-name="here:">{{ each.here }}</td></tr>
-{% endfor %}</tbody></table>
-</section>
+{{ said(statements) }}
 
 <section aria-labelledby="ran">
 <h2 id="ran">What is run</h2>
