@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latecomer.cli.compare import KEYS, recorded_stream
 from latecomer.cli.screen import check_writable, console, counting
+from latecomer.cli.stream_options import (
+    KEYS,
+    AdvanceOption,
+    AggregateOption,
+    AheadOption,
+    ArrivalOption,
+    BatchesOption,
+    DaysOption,
+    EveryOption,
+    JsonOption,
+    KeyOption,
+    PathArgument,
+    PresetOption,
+    SeedOption,
+    SizeOption,
+    TickOption,
+    TimeOption,
+    UnitOption,
+    WindowOption,
+    recorded_stream,
+)
 from latecomer.errors import InputError, must
 
 if TYPE_CHECKING:
@@ -16,12 +35,10 @@ if TYPE_CHECKING:
 
 
 def advise(
-    path: Annotated[
-        Path | None, typer.Argument(help="A recorded stream: CSV, TSV, JSON lines or Parquet.", show_default=False)
-    ] = None,
-    window: Annotated[str, typer.Option(help="Size of the windows, e.g. '1 hour'.")] = "1 hour",
-    advance: Annotated[str | None, typer.Option(help="How often a window begins [its size].")] = None,
-    aggregate: Annotated[list[str] | None, typer.Option(help="count(), sum/min/max/mean of a column.")] = None,
+    path: PathArgument = None,
+    window: WindowOption = "1 hour",
+    advance: AdvanceOption = None,
+    aggregate: AggregateOption = None,
     deadline: Annotated[str | None, typer.Option(help="An answer so soon after a window's end.")] = None,
     complete: Annotated[float | None, typer.Option(help="Per cent of the windows right in the end.")] = None,
     memory: Annotated[int | None, typer.Option(help="Hold at most so many events.")] = None,
@@ -29,19 +46,19 @@ def advise(
     from_: Annotated[
         str | None, typer.Option("--from", help="The query in use: \"withWatermark('ts', '1 hour')\".")
     ] = None,
-    time: Annotated[str, typer.Option(help="Column of the event time.")] = "ts",
-    unit: Annotated[str, typer.Option(help="Unit of whole numbers: ps, ns, us, ms, s; or iso.")] = "us",
-    arrival: Annotated[str | None, typer.Option(help="Column of the arrival time; else rows come in order.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column of the key.")] = None,
-    tick: Annotated[str, typer.Option(help="Tick of the query.")] = "100 ms",
-    max_ahead: Annotated[str | None, typer.Option(help="Set rows aside that are further ahead of arrival.")] = None,
-    every: Annotated[str | None, typer.Option(help="How often each key reports, if you know.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Make this stream instead of reading one.")] = None,
-    size: Annotated[int | None, typer.Option(help="Of a preset: events, meters, or seconds of traffic.")] = None,
-    days: Annotated[int | None, typer.Option(help="Length of the preset meters.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of a preset.")] = None,
-    batches: Annotated[int, typer.Option(help="Into how many micro-batches the stream is cut.")] = 24,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+    time: TimeOption = "ts",
+    unit: UnitOption = "us",
+    arrival: ArrivalOption = None,
+    key: KeyOption = None,
+    tick: TickOption = "100 ms",
+    max_ahead: AheadOption = None,
+    every: EveryOption = None,
+    preset: PresetOption = None,
+    size: SizeOption = None,
+    days: DaysOption = None,
+    seed: SeedOption = None,
+    batches: BatchesOption = 24,
+    json: JsonOption = None,
 ) -> None:
     """Recommend a strategy for a windowed query on a stream like this one, say what will happen, and show the code.
 

@@ -3,48 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from latecomer.cli.screen import check_writable, console, counting
-from latecomer.errors import InputError, must
+from latecomer.cli.stream_options import (
+    KEYS,
+    AdvanceOption,
+    AggregateOption,
+    AheadOption,
+    ArrivalOption,
+    BatchesOption,
+    DaysOption,
+    EveryOption,
+    JsonOption,
+    KeyOption,
+    PathArgument,
+    PresetOption,
+    SeedOption,
+    SizeOption,
+    TickOption,
+    TimeOption,
+    UnitOption,
+    WindowOption,
+    recorded_stream,
+)
 from latecomer.extras import needed_for
-
-if TYPE_CHECKING:
-    from latecomer.recordings import MadeStream
-
-KEYS = {"synthetic": "key", "cloudlog": "server", "androidlog": "phone", "meters": "meter", "traffic": "area"}
-_SIZES = {"meters": "meters", "traffic": "seconds"}
 
 
 def compare(
-    path: Annotated[
-        Path | None, typer.Argument(help="A recorded stream: CSV, TSV, JSON lines or Parquet.", show_default=False)
-    ] = None,
-    window: Annotated[str, typer.Option(help="Size of the windows, e.g. '1 hour'.")] = "1 hour",
-    advance: Annotated[str | None, typer.Option(help="How often a window begins [its size].")] = None,
-    aggregate: Annotated[
-        list[str] | None, typer.Option(help="count(), sum/min/max/mean of a column [count()].")
-    ] = None,
+    path: PathArgument = None,
+    window: WindowOption = "1 hour",
+    advance: AdvanceOption = None,
+    aggregate: AggregateOption = None,
     way: Annotated[list[str] | None, typer.Option(help="A way as written in code; may be repeated.")] = None,
-    time: Annotated[str, typer.Option(help="Column of the event time.")] = "ts",
-    unit: Annotated[str, typer.Option(help="Unit of whole numbers: ps, ns, us, ms, s; or iso.")] = "us",
-    arrival: Annotated[str | None, typer.Option(help="Column of the arrival time; else rows come in order.")] = None,
-    key: Annotated[str | None, typer.Option(help="Column of the key.")] = None,
+    time: TimeOption = "ts",
+    unit: UnitOption = "us",
+    arrival: ArrivalOption = None,
+    key: KeyOption = None,
     source: Annotated[str | None, typer.Option(help="Column of the source; adds slack.")] = None,
-    tick: Annotated[str, typer.Option(help="Tick of the query.")] = "100 ms",
-    max_ahead: Annotated[str | None, typer.Option(help="Set rows aside that are further ahead of arrival.")] = None,
-    every: Annotated[str | None, typer.Option(help="How often each key reports: for time travel.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Make this stream instead of reading one.")] = None,
-    size: Annotated[int | None, typer.Option(help="Of a preset: events, meters, or seconds of traffic.")] = None,
-    days: Annotated[int | None, typer.Option(help="Length of the preset meters.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of a preset.")] = None,
-    batches: Annotated[int, typer.Option(help="Into how many micro-batches the stream is cut.")] = 24,
+    tick: TickOption = "100 ms",
+    max_ahead: AheadOption = None,
+    every: EveryOption = None,
+    preset: PresetOption = None,
+    size: SizeOption = None,
+    days: DaysOption = None,
+    seed: SeedOption = None,
+    batches: BatchesOption = 24,
     engine: Annotated[str, typer.Option(help="spark, or python: soon, without figures on speed.")] = "spark",
-    json: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+    json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page with pictures to this file.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw how soon and how right each way is.")] = None,
 ) -> None:
     """Run one windowed query in several ways on Spark and score each against the sorted stream.
 
@@ -54,9 +65,10 @@ def compare(
     """
     check_writable(json)
     check_writable(html, "--html")
-    if html is not None:
-        with needed_for("--html"):  # what draws is wanted before the work, not after it
-            from latecomer.report.comparison_page import write_comparison
+    check_writable(svg, "--svg")
+    if html is not None or svg is not None:
+        with needed_for("--html" if html is not None else "--svg"):  # wanted before the work, not after it
+            from latecomer.report.comparison_page import draw_comparison, write_comparison
     from latecomer.comparison import compare as run
     from latecomer.report.scoreboard import comparison_report, show_comparison
 
@@ -80,23 +92,8 @@ def compare(
         report.write(json)
     if html is not None:
         write_comparison(found, html)
-    for file in (json, html):
+    if svg is not None:
+        draw_comparison(found, svg)
+    for file in (json, html, svg):
         if file is not None:
             console.print(f"written to {escape(str(file))}", highlight=False)
-
-
-def recorded_stream(path: Path | None, preset: str | None, made: dict[str, Any], command: str) -> Path | MadeStream:
-    """The file, or the made stream."""
-    if (path is None) == (preset is None):
-        got = None if path is None else str(path)
-        raise InputError(must(command, "be given a PATH or a --preset", got, "give one of the two"))
-    given = {name: value for name, value in made.items() if value is not None}
-    if path is not None:
-        if given:
-            raise InputError(must(f"--{next(iter(given))}", "come with --preset", str(path), "leave it out"))
-        return path
-    from latecomer.recordings import preset as make
-
-    if "size" in given:
-        given[_SIZES.get(str(preset), "events")] = given.pop("size")
-    return make(str(preset), **given)

@@ -9,7 +9,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from latecomer.report.comparison_charts import pictures
-from latecomer.report.interactive import script
+from latecomer.report.interactive import on_white, script
 from latecomer.report.page import STYLE
 from latecomer.report.scoreboard import COLUMNS, NOTE, figures, where
 from latecomer.report.words import number, span
@@ -35,6 +35,11 @@ _READ = {
 def write_comparison(found: Comparison, path: Path) -> None:
     """Write the report of a comparison as one file."""
     path.write_text(comparison_page(found), encoding="utf-8")
+
+
+def draw_comparison(found: Comparison, path: Path) -> None:
+    """Draw how soon and how right each way is, as a picture by itself."""
+    path.write_text(on_white(pictures(found)[0]) + "\n", encoding="utf-8")
 
 
 def comparison_page(found: Comparison) -> str:

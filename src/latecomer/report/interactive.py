@@ -37,6 +37,12 @@ def pointed(name: str, chart: alt.Chart | alt.LayerChart, says: str) -> Pointed:
     return Pointed(name, Markup(vl_convert.vegalite_to_svg(spec, config=CONFIG)), spec, says)
 
 
+def on_white(picture: Pointed) -> str:
+    """A picture for a page that has no style of its own for it."""
+    drawn: str = vl_convert.vegalite_to_svg(picture.spec, config={**CONFIG, "background": "white"})
+    return drawn
+
+
 def script(pictures: list[Pointed]) -> Markup:
     """What lets the pictures of a page answer to pointing; no `<` of a text can end a script early."""
     specs = json.dumps({picture.name: picture.spec for picture in pictures}).replace("<", "\\u003c")
