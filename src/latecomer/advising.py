@@ -1,13 +1,14 @@
 """Which way to take: candidates that fit a stream are rehearsed, and the best that grants every wish is recommended.
 
 A rehearsal gives what Spark would give (`rehearsal`), so what is promised is what a run of the same micro-batches did.
+Many micro-batches take long: then all candidates are rehearsed in few of them first, and the best of these in all.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -17,11 +18,13 @@ from latecomer.errors import InputError, must
 from latecomer.extras import needed_for
 
 if TYPE_CHECKING:
-    from latecomer.spark.comparing import Asked, Compared, Way
+    from latecomer.spark.comparing import Asked, Compared, Comparison, Way
 
 SinkKind = Literal["any", "append"]
 _SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)  # of the late events, which waits are tried for
-_CALL = re.compile(r"withWatermark\(\s*(['\"])(.+?)\1\s*,\s*(['\"])(.+?)\3\s*\)")
+_BATCHES = 120  # what is found is no finer than micro-batches
+_FIRST_BATCHES, _FINALISTS = 24, 4  # all candidates in few of them, and the best in all
+_CALL = re.compile(r"withWatermark\(\s*(?:(['\"])([^'\"]+)\1\s*,\s*)?(['\"])([^'\"]+)\3\s*(,\s*mode\s*=[^)]*)?\)")
 
 
 @dataclass(frozen=True)
@@ -94,30 +97,38 @@ def advise(
         from latecomer.spark.comparing import read_way
     wishes = Wishes(None if deadline is None else duration_us(deadline, "deadline"), complete, memory, sink)
     _check(wishes)
-    in_use = None if today is None else read_way(_watermark(today))
-    asked = ask_of(data, (window, advance, tuple(aggregates)), recorded)
+    in_use = None if today is None else read_way(_watermark(today, recorded.get("time", "ts")))
+    asked = ask_of(data, (window, advance, tuple(aggregates)), recorded, _BATCHES)
     candidates = candidates_for(asked, wishes, holes_of(asked.stream, every), in_use)
-    tried = rehearse(asked, [*candidates, *([] if in_use is None else [in_use])], tell).ways
-    ours = sorted((way for way in tried if not way.way.is_spark), key=lambda way: _rank(way, wishes))
-    best = ours[0]
-    now = next((way for way in tried if way.way.is_spark), None)
-    return Advice(asked, wishes, best, ours[1:], tuple(wishes.missed(best)), now, code_of(best.way, asked))
+    if asked.stream.batches > 2 * _FIRST_BATCHES:
+        first = replace(asked, stream=asked.stream.recut(_FIRST_BATCHES))
+        candidates = [way.way for way in _ranked(rehearse(first, candidates, tell), wishes)[:_FINALISTS]]
+    tried = rehearse(asked, [*candidates, *([] if in_use is None else [in_use])], tell)
+    best, *others = _ranked(tried, wishes)
+    now = next((way for way in tried.ways if way.way.is_spark), None)
+    return Advice(asked, wishes, best, others, tuple(wishes.missed(best)), now, code_of(best.way, asked))
 
 
 def candidates_for(asked: Asked, wishes: Wishes, holes: str, in_use: Way | None) -> list[Way]:
     """Ways that fit the stream, and of those what the sink can take."""
     from latecomer.spark.comparing import bound_of, read_way, round_waits, rounded
 
-    waits = list(dict.fromkeys([rounded(asked.stream.tick_us), *round_waits(asked.stream, _SHARES)]))
-    if in_use is not None:
-        waits.insert(0, duration_text(in_use.wait_us))
+    tried = {rounded(asked.stream.tick_us), *round_waits(asked.stream, _SHARES)}
+    if in_use is not None and in_use.wait_us > 0:
+        tried.add(duration_text(in_use.wait_us))
+    waits = sorted(tried, key=lambda wait: duration_us(wait, "wait"))
     texts = [f"tiers('{wait}')" for wait in waits]
     if wishes.sink == "any":
         bound = bound_of(asked.stream, asked.question)
-        texts += [f"tiers('{wait}', '{waits[-1]}')" for wait in waits[:-1] if wait != waits[-1]]
+        texts += [f"tiers('{wait}', '{waits[-1]}')" for wait in waits[:-1]]
         travel = f"timetravel('{bound}', {holes}"
         texts += [f"optimistic('{bound}')", f"{travel}, trigger='eager')", f"{travel})"]
     return [read_way(text) for text in dict.fromkeys(texts)]
+
+
+def _ranked(tried: Comparison, wishes: Wishes) -> list[Compared]:
+    """The strategies, the best first."""
+    return sorted((way for way in tried.ways if not way.way.is_spark), key=lambda way: _rank(way, wishes))
 
 
 def _rank(way: Compared, wishes: Wishes) -> tuple[float, ...]:
@@ -147,10 +158,20 @@ def code_of(way: Way, asked: Asked) -> str:
     return f"events = lc.disordered(df, {declared})\nresult = events.{cut}.aggregate({aggregates}).{way.text}"
 
 
-def _watermark(text: str) -> str:
-    """Spark's own call names the column first."""
+def _watermark(text: str, time: str) -> str:
+    """Spark's own call names the column first.
+
+    >>> _watermark("df.withWatermark('ts', '10 minutes').groupBy('k')", "ts")
+    "withWatermark('10 minutes')"
+    """
     found = _CALL.search(text)
-    return f"withWatermark({found.group(4)!r})" if found else text
+    if found is None:
+        advice = "e.g. \"withWatermark('ts', '10 minutes')\""
+        raise InputError(must("today's query", "have a call of withWatermark with plain values", text, advice))
+    _, column, _, delay, mode = found.groups()
+    if column is not None and column != time:
+        raise InputError(must("today's query", f"wait by the column {time!r}", column, "or name that column as time"))
+    return f"withWatermark({delay!r}{mode or ''})"
 
 
 def _check(wishes: Wishes) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from latecomer.disorder.hole_choice import choose_holes
 from latecomer.disorder.load import load
@@ -19,20 +22,24 @@ from latecomer.errors import InputError, must
 from latecomer.events import Int64s, int64_view
 from latecomer.extras import needed_for
 from latecomer.recordings import ARRIVAL, source_config
+from latecomer.windows import WINDOW_END, WINDOW_START
 from latecomer.windows.grouping import number_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from latecomer.spark.comparing import Asked, Comparison, RecordedStream, Roles
+    from latecomer.spark.comparing import Asked, Comparison, Pace, RecordedStream, Roles
 
-Times = tuple[Int64s, Int64s | None]
+LEAST_ROWS = 3
 Data: TypeAlias = "str | PathLike[str] | Preset | pa.Table"
 Tell = Callable[[str, int], None]
 
 
 class Recorded(TypedDict, total=False):
-    """What is known of a recorded stream, as in `lc.profile`; `batches`: into how many micro-batches it is cut [24]."""
+    """What is known of a recorded stream, as in `lc.profile`, and how it is cut into micro-batches.
+
+    trigger: how often the query runs, as in `.trigger(processingTime=...)`. batches: instead of it, into how many.
+    """
 
     time: str
     unit: str
@@ -41,7 +48,8 @@ class Recorded(TypedDict, total=False):
     source: str | None
     tick: Duration
     max_ahead: str | None
-    batches: int
+    trigger: Duration | None
+    batches: int | None
 
 
 def nobody(_: str, __: int) -> None:
@@ -70,8 +78,8 @@ def compare(
     without it, what the stream shows. engine: "spark", in the session `spark` or one of ours; or "python", in this
     process and much sooner: the strategies' own code and a model of Spark's watermark, of which the scores are the same
     and the speed is not measured. tell: called with each way's text and how many there are. recorded: time ("ts"),
-    unit, arrival, key, source, tick and max_ahead, as in `lc.profile`; batches: into how many micro-batches the stream
-    is cut (24).
+    unit, arrival, key, source, tick and max_ahead, as in `lc.profile`; trigger: how often the query runs, which cuts
+    the stream into micro-batches, or batches: into how many (24; on Spark at most 90). Delays are no finer than these.
     """
     if engine not in ("spark", "python"):
         raise InputError(must("engine", "be spark or python", engine, "choose one"))
@@ -88,18 +96,32 @@ def compare(
         return compare_ways(spark, asked, wanted, Path(folder), tell)
 
 
-def ask_of(data: Data, windows: tuple[str, str | None, tuple[str, ...]], given: Recorded) -> Asked:
+def ask_of(
+    data: Data, windows: tuple[str, str | None, tuple[str, ...]], given: Recorded, usual_batches: int = 24
+) -> Asked:
     """The question, and the stream that it is asked of; windows: size, advance and aggregates."""
     from latecomer.spark.comparing import Asked, Question, Roles, recorded
 
+    for name in given:
+        if name not in Recorded.__annotations__:
+            rule = f"be declared with {', '.join(Recorded.__annotations__)}"
+            raise InputError(must("the stream", rule, name, "correct the name"))
     question = Question.read(*windows)
     key, time, max_ahead = given.get("key"), given.get("time", "ts"), given.get("max_ahead")
-    table, times, arrival = _table(data, time, given.get("unit", "us"), given.get("arrival"))
-    roles = Roles(time, (key,) if isinstance(key, str) else tuple(key or ()), arrival, given.get("source"))
-    chosen = _chosen(table, roles, [each.column for each in question.aggregates])
+    rows = _read(data, time, given.get("unit", "us"), given.get("arrival"))
+    roles = Roles(time, (key,) if isinstance(key, str) else tuple(key or ()), rows.arrival, given.get("source"))
+    chosen = _chosen(rows.table, roles, [each.column for each in question.aggregates])
     ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
-    tick_us = duration_us(given.get("tick", DEFAULT_TICK), "tick")
-    return Asked(question, recorded(chosen, roles, times, given.get("batches", 24), tick_us, ahead_us), max_ahead)
+    stream = recorded(chosen, roles, (rows.ts_us, rows.arrival_us), _pace(given, usual_batches), ahead_us)
+    return Asked(question, replace(stream, left_out=rows.left_out), max_ahead)
+
+
+def _pace(given: Recorded, usual: int) -> Pace:
+    from latecomer.spark.comparing import Pace
+
+    trigger = given.get("trigger")
+    trigger_us = None if trigger is None else duration_us(trigger, "trigger")
+    return Pace(duration_us(given.get("tick", DEFAULT_TICK), "tick"), given.get("batches"), trigger_us, usual)
 
 
 def holes_of(stream: RecordedStream, every: str | None) -> str:
@@ -113,25 +135,48 @@ def holes_of(stream: RecordedStream, every: str | None) -> str:
     return "holes='anywhere'" if choice is None else choice.code
 
 
-def _table(data: Any, time: str, unit: str, arrival: str | None) -> tuple[pa.Table, Times, str | None]:
-    """All rows, their times in microseconds, and the column of their arrival."""
+class _Rows(NamedTuple):
+    """All rows that have a time, in microseconds, and the column of their arrival; and how many have none."""
+
+    table: pa.Table
+    ts_us: Int64s
+    arrival_us: Int64s | None
+    arrival: str | None
+    left_out: int = 0
+
+
+def _read(data: Any, time: str, unit: str, arrival: str | None) -> _Rows:
     if isinstance(data, Preset):
         data, arrival = data.table(), ARRIVAL
     if isinstance(data, pa.Table):
-        _check_columns(data, [time, *([] if arrival is None else [arrival])])
-        return data, (_us(data, time), None if arrival is None else _us(data, arrival)), arrival
-    if not isinstance(data, str | PathLike):
+        rows = _of_table(data, time, arrival)
+    elif isinstance(data, str | PathLike):
+        opened = open_source(source_config(Path(data), time, unit, {}, quarantine=True))
+        loaded = load(opened if arrival is None else opened.with_arrival(arrival))
+        rows = _Rows(loaded.table, loaded.ts_us, loaded.arrival_us, arrival, loaded.bad.table.num_rows)
+    else:
         advice = "give a path, an Arrow table, or lc.preset(...)"
         raise InputError(must("data", "be a recorded stream", type(data).__name__, advice))
-    opened = open_source(source_config(Path(data), time, unit, {}, quarantine=False))
-    loaded = load(opened if arrival is None else opened.with_arrival(arrival))
-    return loaded.table, (loaded.ts_us, loaded.arrival_us), arrival
+    if rows.table.num_rows < LEAST_ROWS:
+        got = f"{rows.table.num_rows} with a time, {rows.left_out} without"
+        raise InputError(must("the stream", f"have at least {LEAST_ROWS} rows", got, "record a longer part of it"))
+    return rows
+
+
+def _of_table(table: pa.Table, time: str, arrival: str | None) -> _Rows:
+    names = [time, *([] if arrival is None else [arrival])]
+    _check_columns(table, names)
+    for name in names:
+        if not pa.types.is_timestamp(table.schema.field(name).type):
+            got = str(table.schema.field(name).type)
+            raise InputError(must(f"column {name!r}", "have timestamps", got, "cast it before"))
+    whole = table.filter(reduce(pc.and_, (table[name].is_valid() for name in names)))
+    arrival_us = None if arrival is None else _us(whole, arrival)
+    return _Rows(whole, _us(whole, time), arrival_us, arrival, len(table) - len(whole))
 
 
 def _us(table: pa.Table, name: str) -> Int64s:
     column = table[name].combine_chunks()
-    if not pa.types.is_timestamp(column.type) or column.null_count:
-        raise InputError(must(f"column {name!r}", "have a timestamp in every row", str(column.type), "cast it before"))
     return int64_view(column.cast(pa.timestamp("us", column.type.tz), safe=False))
 
 
@@ -140,11 +185,16 @@ def _chosen(table: pa.Table, roles: Roles, needed: Sequence[str | None]) -> pa.T
     wanted = [roles.time, *roles.key, roles.arrival, roles.source, *needed]
     names = list(dict.fromkeys(name for name in wanted if name is not None))
     _check_columns(table, names)
+    for name in roles.key:
+        if name in (roles.time, WINDOW_START, WINDOW_END):
+            raise InputError(must("key", "be no column of times", name, "name what tells keys apart"))
     return table.select(names)
 
 
 def _check_columns(table: pa.Table, names: Sequence[str]) -> None:
     for name in names:
+        if table.schema.names.count(name) > 1:
+            raise InputError(must("compare", "name columns that are there once", name, "rename one of them"))
         if name not in table.schema.names:
             advice = f"the columns are {', '.join(table.schema.names)}"
             raise InputError(must("compare", "name columns of the stream", name, advice))

@@ -138,12 +138,14 @@ class Settings(ABC):
     asked of events (`events.name(...)`) can be called by it as soon as the class exists.
     per_source: it wants to know of every source by itself (`Timeline.sources`). takes_changes: it can be fed
     retractions. onward: how a stage after it sees its results. controls: what can be changed while it runs.
+    latest_only: why it cannot be asked of progress='merged', if it cannot.
     """
 
     name: ClassVar[str]
     verb: ClassVar[Verb | None] = None
     per_source: ClassVar[bool] = False
     takes_changes: ClassVar[bool] = False
+    latest_only: ClassVar[str | None] = None
     controls: ClassVar[Mapping[str, Control]] = {}
 
     def __init_subclass__(cls) -> None:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_SMALL: dict[str, dict[str, Any]] = {"meters": {"meters": 10, "days": 3}, "traffic": {"seconds": 5}}
+
+
 @pytest.fixture
 def disorder() -> Callable[..., pa.Table]:
     """A seeded stream out of order, in the order of arrival: `disorder("meters", meters=10, days=3, seed=1)`.
@@ -21,7 +24,8 @@ def disorder() -> Callable[..., pa.Table]:
     def made(name: str = "synthetic", *, seed: int = 0, **settings: Any) -> pa.Table:
         import latecomer as lc
 
-        return lc.preset(name, **(settings or {"events": 1_000}), seed=seed).table()
+        small: dict[str, Any] = _SMALL.get(name, {"events": 1_000})
+        return lc.preset(name, **(settings or small), seed=seed).table()
 
     return made
 

@@ -26,8 +26,8 @@ def after_a_while(late: pa.RecordBatch) -> pa.Array:
 
 
 def arrivals(rng: np.random.Generator) -> pa.RecordBatch:
-    """Events of a few keys, one in three delayed, some for long, in the order in which they come."""
-    count, keys = int(rng.integers(1, 80)), int(rng.integers(1, 4))
+    """Events of a few keys, or of many that hardly speak twice, one in three delayed, in the order they come in."""
+    count, keys = int(rng.integers(1, 80)), int(rng.integers(1, 4) if rng.random() < 0.7 else 60)
     ts = np.sort(rng.integers(0, 120, count))
     key, late = rng.integers(0, keys, count), rng.random(count) < 0.35
     number = [int(np.sum(key[:place] == key[place])) for place in range(count)]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from latecomer import advising
 from latecomer.advising import Advice, advise
 from latecomer.disorder.presets.model import START_US
 from latecomer.errors import InputError
@@ -112,6 +113,53 @@ def test_the_terminal_says_what_to_write_and_what_will_happen() -> None:
     assert report["results"][0]["way"] == report["settings"]["recommended"] == found.best.way.text
 
 
+@pytest.mark.parametrize("delay", ["0 seconds", "1 day", "36500 days"])
+def test_any_watermark_may_be_in_use(delay: str) -> None:
+    found = advised(today=f"df.withWatermark('ts', '{delay}', mode='update')")
+    assert found.today is not None
+    assert found.today.way.text == f"withWatermark('{delay}', mode='update')"
+
+
+def test_finer_micro_batches_show_what_coarse_ones_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is late for a query that runs often, and in time for one that runs once an hour."""
+    monkeypatch.setattr(advising, "_FIRST_BATCHES", 3)  # two rounds of candidates with fewer micro-batches
+    wishes = {"deadline": "15 minutes", "today": "withWatermark('1 minute')"}
+    often, seldom = advised(**wishes, trigger="5 minutes", batches=None), advised(**wishes, batches=3)
+    assert often.asked.stream.batches > 6
+    assert len(often.others) == 3
+    assert often.today is not None
+    assert seldom.today is not None
+    assert often.today.doors.gone > seldom.today.doors.gone
+    assert not often.missed
+    assert seldom.missed == ("deadline",)
+
+
+def said(found: Advice) -> str:
+    console = Console(width=400, record=True, file=io.StringIO())
+    show_advice(found, console)
+    return console.export_text()
+
+
+def test_a_micro_batch_longer_than_the_deadline_is_named() -> None:
+    text = said(advised(deadline="10 seconds"))
+    assert "cannot keep a deadline of 10 s: say how often your query runs" in text
+
+
+def test_a_few_rows_with_strange_times_are_named() -> None:
+    table = readings()
+    old = table.slice(2_000, 1).set_column(0, "ts", pa.array([0]).view(table.schema.field("ts").type))
+    text = said(advised(pa.concat_tables([table, old])))
+    assert "1 row up to" in text
+    assert "`earliest=` of lc.disordered" in text
+    year = pa.array([table["ts"][0].value + 400 * 86_400_000_000]).view(table.schema.field("ts").type)
+    assert "max_ahead=" in said(advised(pa.concat_tables([table, table.slice(9, 1).set_column(0, "ts", year)])))
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
+    table = readings().rename_columns(["ts", "arrival", "meter", "kwh[/]"])
+    assert "max_kwh[/]" in said(advised(table, aggregates=["max('kwh[/]')"]))
+
+
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
@@ -119,7 +167,12 @@ def test_the_terminal_says_what_to_write_and_what_will_happen() -> None:
         ({"memory": 0}, "memory must be at least one event"),
         ({"sink": "delta"}, "sink must be any or append"),
         ({"deadline": "soon"}, "deadline must be a duration"),
-        ({"today": "groupBy('ts')"}, "--way must be one of withWatermark"),
+        ({"today": "groupBy('ts')"}, "today's query must have a call of withWatermark"),
+        ({"today": "tiers('1 minute')"}, "today's query must have a call of withWatermark"),
+        ({"today": "withWatermark('other', '1 minute')"}, "today's query must wait by the column 'ts'; got 'other'"),
+        ({"arrvial": "came"}, "the stream must be declared with time, unit"),
+        ({"key": "window_start"}, "name columns of the stream|be no column of times"),
+        ({"key": "ts"}, "key must be no column of times"),
     ],
 )
 def test_wishes_that_make_no_sense_are_refused(wishes: dict[str, Any], message: str) -> None:

@@ -10,7 +10,7 @@ from latecomer.durations import duration_us
 from latecomer.errors import InputError
 from latecomer.events import int64_view
 from latecomer.quality import MARK
-from latecomer.spark.comparing import Question, RecordedStream, Roles, read_way, recorded, usual_ways
+from latecomer.spark.comparing import Pace, Question, RecordedStream, Roles, read_way, recorded, usual_ways
 
 ROLES = Roles("ts", ("key",), "arrival")
 
@@ -20,7 +20,7 @@ def stream(ts: list[int], arrival: list[int] | None = None, batches: int = 2, ti
     table = pa.table({"ts": ts, "key": [7] * len(ts)} | ({} if arrival is None else {"arrival": arrival}))
     times = (np.array(ts), None if arrival is None else np.array(arrival))
     roles = ROLES if arrival is not None else Roles("ts", ("key",))
-    return recorded(table, roles, times, batches, tick_us)
+    return recorded(table, roles, times, Pace(tick_us, batches))
 
 
 def test_rows_come_in_order_of_arrival_and_are_cut_between_ticks() -> None:
@@ -37,8 +37,32 @@ def test_without_arrival_a_micro_batch_is_a_tick() -> None:
     assert (int64_view(late["ts"].combine_chunks()).tolist(), late[MARK].to_pylist()) == ([3, 4], [5, 5])
 
 
+def test_a_trigger_cuts_by_arrival_between_ticks() -> None:
+    arrival = np.array([0, 4, 9, 10, 11, 19, 40])
+    table = pa.table({"ts": arrival, "key": [7] * 7, "arrival": arrival})
+    found = recorded(table, ROLES, (arrival, arrival), Pace(5, trigger_us=10))
+    assert found.cuts.tolist() == [3, 6, 7]
+    assert found.batch_us == (10 + 21) // 2
+    by_day = recorded(table, ROLES, (arrival, arrival), Pace(8, trigger_us=10))
+    assert by_day.cuts.tolist() == [5, 6, 7]  # the tick from 8 to 15 is not cut
+
+
+def test_a_trigger_needs_arrival_and_not_too_many_micro_batches() -> None:
+    ts = np.arange(30_000)
+    table = pa.table({"ts": ts, "key": ts, "arrival": ts})
+    with pytest.raises(InputError, match="trigger must come with arrival and without batches"):
+        recorded(table, Roles("ts", ("key",)), (ts, None), Pace(1, trigger_us=10))
+    with pytest.raises(InputError, match="trigger must make at most 20,000 micro-batches; got '30,000'"):
+        recorded(table, ROLES, (ts, ts), Pace(1, trigger_us=1))
+
+
+def test_rows_count_in_each_of_their_windows() -> None:
+    question = Question.read("10 us", "4 us", ("count()",))
+    assert question.windows_of(np.arange(8)).tolist() == [3, 3, 2, 2, 3, 3, 2, 2]
+
+
 @pytest.mark.parametrize("batches", [1, 5, 91])
-def test_a_stream_is_cut_into_at_least_two_and_at_most_as_many_as_spark_remembers(batches: int) -> None:
+def test_a_stream_is_cut_into_at_least_two_and_at_most_as_many_as_it_has_rows(batches: int) -> None:
     with pytest.raises(InputError, match="batches must be from 2 to 4"):
         stream([1, 2, 3, 4], batches=batches)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -94,3 +95,37 @@ def test_the_seeded_generator_is_a_fixture(disorder: Callable[..., pa.Table]) ->
 
 def test_a_scenario_is_a_fixture(scenario: Callable[..., Scenario]) -> None:
     assert scenario(READINGS, time="ts", arrival="came", key="meter").cuts == (2, 3)
+
+
+def test_text_in_quotes_naive_times_rounding_and_nan_are_compared_by_what_they_mean() -> None:
+    moment = datetime(1970, 1, 1, 0, 10)
+    table = pa.table(
+        {
+            "came": pa.array([moment]),
+            "ts": pa.array([moment]),
+            "code": ["007"],
+            "sum": [0.1 + 0.2],
+            "odd": [float("nan")],
+        }
+    )
+    run = Scenario(table, time="ts", arrival="came").run(lambda events: events.reorder("5 minutes"))
+    run.expect("results", "ts | code  | sum | odd\n00:10 | '007' | 0.3 | nan")
+    with pytest.raises(AssertionError, match="results must be\ncode\n7"):
+        run.expect("results", "code\n7")
+
+
+def test_columns_of_an_empty_lane_are_checked_too() -> None:
+    run = readings().run(lambda events: events.reorder("1 day"))
+    with pytest.raises(AssertionError, match="late has no column nonsense"):
+        run.expect("late", "nonsense  ts")
+    with pytest.raises(InputError, match="rows must be those of results, late, quarantine"):
+        run.expect_nothing("lates")
+
+
+def test_lines_of_dashes_at_the_end_or_twice_begin_no_micro_batch() -> None:
+    assert read_table("a\n--\n1\n--\n--\n2\n--").cuts == (1,)
+
+
+@pytest.mark.parametrize("name", ["synthetic", "meters", "traffic", "cloudlog"])
+def test_every_preset_is_small_as_a_fixture(disorder: Callable[..., pa.Table], name: str) -> None:
+    assert 0 < disorder(name, seed=1).num_rows < 10_000

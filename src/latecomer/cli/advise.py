@@ -24,6 +24,7 @@ from latecomer.cli.stream_options import (
     SizeOption,
     TickOption,
     TimeOption,
+    TriggerOption,
     UnitOption,
     WindowOption,
     recorded_stream,
@@ -57,7 +58,8 @@ def advise(
     size: SizeOption = None,
     days: DaysOption = None,
     seed: SeedOption = None,
-    batches: BatchesOption = 24,
+    trigger: TriggerOption = None,
+    batches: BatchesOption = None,
     json: JsonOption = None,
 ) -> None:
     """Recommend a strategy for a windowed query on a stream like this one, say what will happen, and show the code.
@@ -73,7 +75,8 @@ def advise(
     data = recorded_stream(path, preset, {"size": size, "days": days, "seed": seed}, "advise")
     asked: dict[str, Any] = {"window": window, "advance": advance, "aggregates": aggregate or ["count()"]}
     asked |= {"time": time, "unit": unit, "arrival": arrival, "key": key or KEYS.get(preset or ""), "tick": tick}
-    asked |= {"max_ahead": max_ahead, "every": every, "batches": batches, "deadline": deadline, "memory": memory}
+    asked |= {"max_ahead": max_ahead, "every": every, "trigger": trigger, "batches": batches, "deadline": deadline}
+    asked["memory"] = memory
     asked |= {"complete": None if complete is None else complete / 100, "sink": "append" if append_only else "any"}
     with counting("advise") as tell:
         found: Advice = find(data, **asked, today=from_, tell=tell)

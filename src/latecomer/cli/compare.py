@@ -26,6 +26,7 @@ from latecomer.cli.stream_options import (
     SizeOption,
     TickOption,
     TimeOption,
+    TriggerOption,
     UnitOption,
     WindowOption,
     recorded_stream,
@@ -51,7 +52,8 @@ def compare(
     size: SizeOption = None,
     days: DaysOption = None,
     seed: SeedOption = None,
-    batches: BatchesOption = 24,
+    trigger: TriggerOption = None,
+    batches: BatchesOption = None,
     engine: Annotated[str, typer.Option(help="spark, or python: soon, without figures on speed.")] = "spark",
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page with pictures to this file.")] = None,
@@ -80,7 +82,7 @@ def compare(
         "aggregates": aggregate or ["count()"],
         "every": every,
     }
-    asked |= {"tick": tick, "max_ahead": max_ahead, "batches": batches, "engine": engine, **columns}
+    asked |= {"tick": tick, "max_ahead": max_ahead, "trigger": trigger, "batches": batches, "engine": engine, **columns}
     with counting("compare") as tell:
         found = run(data, **asked, ways=way, tell=tell)
     show_comparison(found, console)
@@ -97,3 +99,5 @@ def compare(
     for file in (json, html, svg):
         if file is not None:
             console.print(f"written to {escape(str(file))}", highlight=False)
+    if not all(target.met for target in report.targets):
+        raise typer.Exit(1)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from latecomer.errors import InputError, must
@@ -48,9 +49,9 @@ def counting(what: str, clock: ProgressColumn | None = None) -> Iterator[Callabl
         done = itertools.count()
 
         def tell(text: str, steps: int) -> None:
-            bar.update(task, completed=next(done), total=steps, description=text)
+            bar.update(task, completed=next(done), total=steps, description=escape(text))
             if not errors.is_terminal:
-                errors.print(f"{what}: {text}", highlight=False)
+                errors.print(f"{what}: {text}", highlight=False, markup=False)
 
         yield tell
 

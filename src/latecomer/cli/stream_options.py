@@ -32,7 +32,8 @@ PresetOption = Annotated[str | None, typer.Option(help="Make this stream instead
 SizeOption = Annotated[int | None, typer.Option(help="Of a preset: events, meters, or seconds of traffic.")]
 DaysOption = Annotated[int | None, typer.Option(help="Length of the preset meters.")]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of a preset.")]
-BatchesOption = Annotated[int, typer.Option(help="Into how many micro-batches the stream is cut.")]
+TriggerOption = Annotated[str | None, typer.Option(help="How often the query runs: cuts micro-batches by arrival.")]
+BatchesOption = Annotated[int | None, typer.Option(help="Or into how many micro-batches the stream is cut.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")]
 
 

@@ -7,6 +7,7 @@ how fast a machine is, only on where micro-batches are cut.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from latecomer.quality.delays import exact_marks, latest_marks, percentiles
 QUANTILES = (50, 90, 99, 100)
 SECOND_US = 1_000_000
 
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Spread = tuple[float | None, ...]  # the quantiles, in seconds
 
 
@@ -30,13 +32,15 @@ class Stream(NamedTuple):
     """The stream that was run: the marks after its micro-batches, its late events (key, time, the mark each met).
 
     observed_us: delays are counted for windows that end by then, and for late events that came by then; what is later
-    may come only after the stream has ended, whatever the way.
+    may come only after the stream has ended, whatever the way. cuts: how many rows had been given after each
+    micro-batch; without it, those of its mark and of marks before it.
     """
 
     marks_us: Int64s
     late: Rows
     late_time: str
     observed_us: int = FOREVER_US
+    cuts: Int64s | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,6 @@ class Scores:
 
 def score(given: Rows, truth: Rows, columns: ResultColumns, size_us: int, stream: Stream) -> Scores:
     """Score windows of one size; `columns.time` is their start, and they end `size_us` later."""
-    given = snapped(given, truth, columns)
     is_result = columns.changes(given) >= 0
     starts_us, right_us = times_us(truth, columns.time), exact_marks(given, truth, columns)
     right_from = truth.select(list(columns.place)).append_column(MARK, pa.array(right_us))
@@ -89,7 +92,7 @@ def score(given: Rows, truth: Rows, columns: ResultColumns, size_us: int, stream
         given=int(np.count_nonzero(is_result)),
         classes=classify(given, truth, columns),
         revisions=(int(np.count_nonzero(is_result)) - answered) / answered if answered else 0.0,
-        completeness=tuple(completeness(given, truth, columns, size_us, stream.marks_us).tolist()),
+        completeness=tuple(completeness(given, truth, columns, size_us, stream).tolist()),
         first=_spread(ends_us[seen], first_marks(given, truth, columns)[seen]),
         right=_spread(ends_us[seen], right_us[seen]),
         repaired=_spread(met_us[in_some], repaired_us[in_some]),
@@ -106,16 +109,16 @@ def first_marks(given: Rows, truth: Rows, columns: ResultColumns) -> Int64s:
     return marks_us
 
 
-def completeness(
-    given: Rows, truth: Rows, columns: ResultColumns, size_us: int, marks_us: Int64s
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """At each of the marks, in order, the share of the windows that had ended whose right result stood; 1 of none."""
+def completeness(given: Rows, truth: Rows, columns: ResultColumns, size_us: int, stream: Stream) -> Floats:
+    """After each micro-batch the share of the windows that had ended whose right result stood; 1 of none."""
+    marks_us, cuts = stream.marks_us, stream.cuts
     rows, wanted = number_results(given, truth, columns)
     place = number_both(given, truth, columns.place)[1]
     order = np.argsort(times_us(truth, columns.time), kind="stable")
     ends_us = times_us(truth, columns.time)[order] + size_us
     ended = np.searchsorted(ends_us, marks_us, side="right")
-    cuts = np.searchsorted(times_us(given, columns.mark), marks_us, side="right")
+    if cuts is None:
+        cuts = np.searchsorted(times_us(given, columns.mark), marks_us, side="right")
     right = np.zeros(len(marks_us), dtype=np.int64)
     count_right((rows.place, rows.value, columns.changes(given) >= 0), wanted, place[order], (cuts, ended), right)
     return np.where(ended == 0, 1.0, right / np.maximum(ended, 1))
@@ -149,27 +152,29 @@ def count_right(
         right[step] = count
 
 
-def snapped(given: Rows, truth: Rows, columns: ResultColumns, relative: float = 1e-9) -> Rows:
-    """What was given, floats that differ from the sorted run's by rounding only set to those: sums depend on order."""
-    names = [name for name in columns.values_of(truth) if pa.types.is_floating(column(truth, name).type)]
-    if not names or given.num_rows == 0 or truth.num_rows == 0:
+def snapped(given: Rows, truth: Rows, columns: ResultColumns, rounding: Mapping[str, Floats]) -> Rows:
+    """What was given, floats that differ from the sorted run's by rounding only set to those: sums depend on order.
+
+    rounding: columns, and how far each row of the sorted run may be off.
+    """
+    if not rounding or given.num_rows == 0 or truth.num_rows == 0:
         return given
     place, place_of_truth = number_both(given, truth, columns.place)
     row_of = np.full(max(place.max(), place_of_truth.max()) + 1, NONE, dtype=np.int64)
     row_of[place_of_truth] = np.arange(truth.num_rows)
     rows = pa.array(np.where(row_of[place] == NONE, 0, row_of[place]))
     known = row_of[place] != NONE
-    for name in names:
+    for name, allowed in rounding.items():
         ours, theirs = column(given, name), column(truth, name).take(rows)
         apart = np.abs(_floats(ours) - _floats(theirs))
-        close = known & (apart <= relative * np.abs(_floats(theirs)))
+        close = known & (apart <= allowed[rows.to_numpy()])
         near = pc.if_else(pa.array(close), theirs.cast(ours.type), ours)
         given = given.set_column(given.schema.get_field_index(name), name, near)
     return given
 
 
-def _floats(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+def _floats(values: pa.Array) -> Floats:
+    found: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return found
 
 

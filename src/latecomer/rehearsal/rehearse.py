@@ -16,7 +16,7 @@ from latecomer.testing.declared_rows import DeclaredRows, Roled
 
 def rehearse(asked: Asked, ways: Sequence[Way], tell: Callable[[str, int], None]) -> Comparison:
     """Run every way, one after the other; nothing is said of speed."""
-    judge, found = Judge(asked, ways), Comparison(asked)
+    judge, found = Judge(asked, ways), Comparison(asked, on_spark=False)
     for way in ways:
         tell(way.text, len(ways))
         found.ways.append(_rehearsed(judge, way, asked))

@@ -19,6 +19,7 @@ from latecomer.spark.comparing import Asked, Way, watermark_of
 from latecomer.windows import WINDOW_END, WINDOW_START, AggregateFunction
 
 _MS = 1_000
+_TOUCHED = "touched in this micro-batch"
 _MERGE = {"sum": "sum", "count": "sum", "min": "min", "max": "max"}
 
 
@@ -36,7 +37,7 @@ class _Part(NamedTuple):
 def watermark_results(way: Way, asked: Asked, schema: pa.Schema) -> tuple[dict[int, pa.Table], int]:
     """The results of each micro-batch, and the most groups held; the end of the stream closes all windows."""
     delay, mode = watermark_of(way.call)
-    delay_us, stream = duration_us(delay, "delay", zero=True), asked.stream
+    delay_us, stream = duration_us(delay, "delay", zero=True) // _MS * _MS, asked.stream
     model, given = _Model(asked), dict[int, pa.Table]()
     evict_us = drop_us = NEVER_US
     for batch, (start, stop) in enumerate(zip([0, *stream.cuts[:-1]], stream.cuts, strict=True)):
@@ -69,10 +70,11 @@ class _Model:
             starts_us = window.steps.starts(ts_us) - back * window.advance_us
             inside = keep & (ts_us < starts_us + window.size_us) & (starts_us + window.size_us > drop_us)
             pieces.append(self._grouped(rows, starts_us, np.flatnonzero(inside)))
-        new = self._merged(pieces)
-        self._state = new if self._state is None else self._merged([self._state, new])
-        self.most_held = max(self.most_held, len(self._state))
-        return self._state.join(new.select([WINDOW_START, *self._key]), [WINDOW_START, *self._key], join_type="inner")
+        before = [] if self._state is None else [_marked(self._state, touched=False)]
+        merged = self._merged([*before, *pieces])
+        self.most_held = max(self.most_held, len(merged))
+        self._state = merged.drop([_TOUCHED])
+        return merged.filter(merged[_TOUCHED]).drop([_TOUCHED])
 
     def evict(self, upto_us: int | None) -> pa.Table:
         """Take out the windows that end at or before a time; all without one."""
@@ -102,15 +104,21 @@ class _Model:
             if part.how == "count" and part.column is not None:
                 of_rows = pc.cast(pc.is_valid(of_rows), pa.int64())
             columns[part.name] = of_rows
-        return pa.table(columns)
+        return _marked(pa.table(columns), touched=True)
 
     def _merged(self, tables: list[pa.Table]) -> pa.Table:
         names, place = [part.name for part in self._parts], [WINDOW_START, *self._key]
         together = pa.concat_tables(tables, promote_options="permissive")
-        wanted = [(part.name, _MERGE[part.how]) for part in self._parts]
+        wanted = [(_TOUCHED, "any"), *((part.name, _MERGE[part.how]) for part in self._parts)]
         found = together.group_by(place, use_threads=False).aggregate(wanted)
-        renamed = {f"{part.name}_{_MERGE[part.how]}": part.name for part in self._parts}
-        return found.rename_columns([renamed.get(name, name) for name in found.schema.names]).select([*place, *names])
+        renamed = {f"{part.name}_{_MERGE[part.how]}": part.name for part in self._parts} | {f"{_TOUCHED}_any": _TOUCHED}
+        named = found.rename_columns([renamed.get(name, name) for name in found.schema.names])
+        return named.select([*place, *names, _TOUCHED])
+
+
+def _marked(groups: pa.Table, *, touched: bool) -> pa.Table:
+    """Groups, and whether a micro-batch has rows of them."""
+    return groups.append_column(_TOUCHED, pa.array(np.full(len(groups), touched)))
 
 
 def _parts(aggregate: AggregateFunction) -> list[_Part]:

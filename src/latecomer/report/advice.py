@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latecomer.disorder.profile import Profile
+from latecomer.disorder.profile import Ahead, Profile
 from latecomer.report.curve import NO_WAIT_US, keeps
 from latecomer.report.facts import Row
 from latecomer.report.words import counted, duration, number, setting, share
@@ -36,7 +36,11 @@ def _on_holes(profile: Profile) -> Iterator[str]:
 
 
 def _on_ahead(profile: Profile) -> Iterator[str]:
-    ahead = profile.ahead
+    yield from on_ahead(profile.ahead)
+
+
+def on_ahead(ahead: Ahead | None) -> Iterator[str]:
+    """What to write for events that are ahead of their arrival."""
     if ahead is None or not ahead.events:
         return
     furthest = duration(ahead.most_us)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from latecomer.report.scoreboard import NOTE, comparison_report, delay, show_ways
+from latecomer.report.scoreboard import NOTE, comparison_report, delay, show_question, show_ways
 from latecomer.report.shape import Report
+from latecomer.report.stream_notes import stream_notes
 from latecomer.report.words import counted, number, share
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ _WISHES = {
 
 def show_advice(found: Advice, console: Console) -> None:
     """Print the advice."""
-    console.print(f"\n[bold]{found.asked.question.shown()}[/]", highlight=False)
+    stream = found.asked.stream
+    show_question(found.asked, "rehearsed without Spark", console)
+    for note in stream_notes(stream, found.wishes.deadline_us, found.asked.max_ahead):
+        console.print(note, style="yellow", highlight=False, markup=False)
     if found.today is not None:
-        console.print(f"\n{today_text(found.today, len(found.asked.stream.ts_us))}", highlight=False)
+        console.print(f"\n{today_text(found.today, len(stream.ts_us))}", highlight=False, markup=False)
     console.print("\nWrite")
     for line in found.code.splitlines():
         console.print(f"    {line}", style="bold green", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"\n{promise(found.best, len(found.asked.stream.ts_us))}", highlight=False)
+    console.print(f"\n{promise(found.best, len(stream.ts_us))}", highlight=False)
     for wish in found.missed:
         text = f"No way that was tried gives {_WISHES[wish]} together with your other wishes; this one is nearest."
         console.print(text, style="yellow", highlight=False)
@@ -66,7 +70,11 @@ def advice_report(found: Advice, settings: dict[str, Any]) -> Report:
     from latecomer.spark.comparing import Comparison
 
     today = [] if found.today is None else [found.today]
-    report = comparison_report(Comparison(found.asked, [found.best, *found.others, *today]), settings)
+    report = comparison_report(
+        Comparison(found.asked, on_spark=False, ways=[found.best, *found.others, *today]), settings
+    )
     report.name = "advise"
     report.settings |= {"recommended": found.best.way.text, "code": found.code, "missed": list(found.missed)}
+    notes = stream_notes(found.asked.stream, found.wishes.deadline_us, found.asked.max_ahead)
+    report.settings["notes"] = list(notes)
     return report

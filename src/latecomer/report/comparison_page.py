@@ -12,7 +12,8 @@ from latecomer.report.comparison_charts import pictures
 from latecomer.report.interactive import on_white, script
 from latecomer.report.page import STYLE
 from latecomer.report.scoreboard import COLUMNS, NOTE, figures, where
-from latecomer.report.words import number, span
+from latecomer.report.stream_notes import stream_facts, stream_notes
+from latecomer.report.words import span
 
 if TYPE_CHECKING:
     from latecomer.spark.comparing import Compared, Comparison
@@ -45,10 +46,7 @@ def draw_comparison(found: Comparison, path: Path) -> None:
 def comparison_page(found: Comparison) -> str:
     """The report of a comparison as one page."""
     stream, drawn = found.asked.stream, pictures(found)
-    facts = [
-        f"{number(len(stream.ts_us))} rows in {stream.batches} micro-batches, {where(found)}",
-        span(int(stream.ts_us.min()), int(stream.ts_us.max())),
-    ]
+    facts = [stream_facts(stream, where(found)), span(int(stream.ts_us.min()), int(stream.ts_us.max()))]
     environment = Environment(autoescape=True, trim_blocks=True)
     return environment.from_string(_PAGE).render(
         style=Markup(STYLE + _STYLE),
@@ -57,6 +55,7 @@ def comparison_page(found: Comparison) -> str:
         columns=COLUMNS,
         ways=[(way.way.text, _kind(way), figures(way)) for way in found.ways],
         note=NOTE,
+        notes=list(stream_notes(stream, max_ahead=found.asked.max_ahead)),
         pictures=[(picture, *_READ[picture.name]) for picture in drawn],
         script=script(drawn),
     )
@@ -91,7 +90,8 @@ _PAGE = """<!DOCTYPE html>
 <p class="kind">latecomer compare</p>
 <h1>{{ title }}</h1>
 <p class="facts">{% for fact in facts %}<span>{{ fact }}</span> {% endfor %}</p>
-</header>
+{% for text in notes %}<p class="read">{{ text }}</p>
+{% endfor %}</header>
 
 <section aria-labelledby="board">
 <h2 id="board">Scoreboard</h2>

@@ -8,13 +8,15 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from latecomer.quality import QUANTILES
 from latecomer.report.shape import Report, Target
+from latecomer.report.stream_notes import stream_facts, stream_notes
 from latecomer.report.words import S, duration, number, share
 
 if TYPE_CHECKING:
-    from latecomer.spark.comparing import Compared, Comparison
+    from latecomer.spark.comparing import Asked, Compared, Comparison
 
 COLUMNS = ("right", "first", "settled", "revised", "held", "aside", "gone", "rows/s")
 _WIDTH = 10
@@ -28,11 +30,17 @@ NOTE = (
 
 def show_comparison(found: Comparison, console: Console) -> None:
     """One line for each way."""
-    stream = found.asked.stream
-    rows = f"{number(len(stream.ts_us))} rows in {stream.batches} micro-batches"
-    console.print(f"\n[bold]{found.asked.question.shown()}[/]\n{rows}, {where(found)}\n", highlight=False)
+    show_question(found.asked, where(found), console)
+    for note in stream_notes(found.asked.stream, max_ahead=found.asked.max_ahead):
+        console.print(note, style="yellow", highlight=False, markup=False)
+    console.print()
     show_ways(found.ways, console)
     console.print(f"\n{NOTE}", style="dim", highlight=False)
+
+
+def show_question(asked: Asked, ran: str, console: Console) -> None:
+    """What was asked, of which stream, and where it ran."""
+    console.print(f"\n[bold]{escape(asked.question.shown())}[/]\n{stream_facts(asked.stream, ran)}", highlight=False)
 
 
 def show_ways(ways: Sequence[Compared], console: Console) -> None:
@@ -53,12 +61,12 @@ def _line(figures: Sequence[str]) -> str:
 
 def where(found: Comparison) -> str:
     """Where it was run."""
-    return "on Spark" if any(way.speed is not None for way in found.ways) else "in this process, without Spark"
+    return "on Spark" if found.on_spark else "in this process, without Spark"
 
 
 def _coloured(way: Compared) -> str:
     colour = "green" if way.scores.exact else "yellow" if way.doors.gone == 0 else "red"
-    return f"[{colour}]{way.way.text}[/]"
+    return f"[{colour}]{escape(way.way.text)}[/]"
 
 
 def figures(way: Compared) -> list[str]:
@@ -91,7 +99,7 @@ def comparison_report(found: Comparison, settings: dict[str, Any]) -> Report:
         row: dict[str, Any] = {"way": way.way.text, "windows": scores.windows, "given": scores.given}
         row |= {"right_share": scores.right_share, "revisions": scores.revisions, **scores.classes._asdict()}
         for name in ("first", "right", "repaired"):
-            values = (None if value == inf else value for value in getattr(scores, name))
+            values = ("never" if value == inf else value for value in getattr(scores, name))
             row[f"{name}_s"] = dict(zip(map(str, QUANTILES), values, strict=True))
         row |= {"completeness": list(scores.completeness), **asdict(way.doors), "held": way.held}
         row["speed"] = None if way.speed is None else asdict(way.speed)

@@ -113,6 +113,7 @@ class Slack(Settings):
     tuner: Policy | None = None
     named: str | None = None
     name: ClassVar[str] = "slack"
+    latest_only: ClassVar[str | None] = "slack waits for sources that lag by itself"
     verb: ClassVar[Verb | None] = Verb("slack(...)", "wait for sources that lag, as long as slack allows", orders=True)
     per_source: ClassVar[bool] = True
     controls: ClassVar[Mapping[str, Control]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -68,12 +68,19 @@ class FunctionApp:
         trigger: Trigger = LAZY,
         periodicity: Duration | None = None,
         max_held: int | None = None,
+        wait: None = None,
+        retract: Literal[True] = True,
     ) -> Result:
         """Give results at once, and repair them when late events come: exactly, up to a bound of weeks.
 
-        The arguments are those of `timetravel` of operators. The function is tried on a few rows here, and called once
-        in every micro-batch. Results may change, and `lc.final_through(query)` says up to when they cannot any more.
+        The arguments are those of `timetravel` of operators, but `wait` and `retract` cannot be chosen. The function is
+        tried on a few rows here, and called once in every micro-batch. Results may change, and
+        `lc.final_through(query)` says up to when they cannot any more.
         """
+        if wait is not None or retract is not True:
+            name, value = ("wait", wait) if wait is not None else ("retract", retract)
+            advice = "leave it out, or use an operator of latecomer's"
+            raise InputError(must(name, "not be given for a function of Spark's", value, advice))
         where = holes_of(every, enumerator, holes, tolerance)
         declared = self._checked()
         query = self._query(declared, 1 if periodicity is None else duration_us(periodicity, "periodicity"))
@@ -160,9 +167,11 @@ class FunctionApp:
             times = [] if dated else [_micros(each) for row in probed.rows for each in values_at(row, path)]
             on_one_grid = len({each % planned.windows[-1].advance_us for each in times}) == 1
             if EACH not in path and len(times) == len(probed.rows) and on_one_grid:
-                found.append((path, self._side(path, text)))
+                side = self._side(path, text)
+                if side is not Side.ANY or len(set(times)) > 1:  # one time alone is on every grid
+                    found.append((path, side))
         if not found:
-            advice = "keep F.window's column, or its start, among the results"
+            advice = "keep F.window's column, or its start, among the results; a sample must fill several windows"
             raise InputError(must(self._name, "say of each result which window it is of", "no such column", advice))
         return min(found, key=lambda each: list(Side).index(each[1]))
 

@@ -32,11 +32,13 @@ _NODES = {
     "LocalLimit": ("limit", "results are those of a micro-batch, not of the stream"),
     "Tail": ("limit", "results are those of a micro-batch, not of the stream"),
     "Offset": ("offset", "results are those of a micro-batch, not of the stream"),
+    "Deduplicate": ("dropDuplicates", "which of several rows stays depends on what else is there; distinct() may do"),
     "Sample": ("sample", "a replay would choose other rows"),
     "Window": ("functions over rows (over)", "how far they look is not known"),
 }
 _CALLS = (
-    *("current_timestamp", "current_date", "localtimestamp", "now", "rand", "randn", "uuid", "shuffle"),
+    *("current_timestamp", "current_date", "current_time", "localtimestamp", "now", "uuid", "shuffle"),
+    *("rand", "randn", "random", "randstr", "uniform"),
     *("monotonically_increasing_id", "spark_partition_id", "input_file_name"),
 )
 

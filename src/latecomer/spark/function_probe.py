@@ -28,7 +28,8 @@ from latecomer.spark.time_paths import TimePath, moved_value, time_paths, values
 
 Rows = list[dict[str, Any]]
 _FIRST_US = 1_704_067_200_000_000 + 1_234_567  # 2024-01-01 00:00:01.234567, which is on no grid of windows
-_ROWS, _ODD_US = 12, 1_000_003  # of each key; what times of rows differ by besides
+_ROWS, _ODD_US = 24, 1_000_003  # of each key; what times of rows differ by besides
+_REACHES = 3  # how long the made rows last, by how far results reach: several windows, also where there is no key
 _STEPS, _MORE_STEPS = 13, 24  # how many steps later, and what is added to that: another hour of the day
 _DAY_US = 86_400_000_000
 _MOST = 500  # rows of the user's sample
@@ -75,7 +76,7 @@ class Probed(NamedTuple):
 
 def made_sample(spark: SparkSession, schema: T.StructType, time: str, key: Sequence[str], reach_us: int) -> Sample:
     """Rows that are made up: a few in every window, at times that lie on no grid."""
-    arrow, apart_us = arrow_schema(schema), max(reach_us // _ROWS, 1)
+    arrow, apart_us = arrow_schema(schema), max(_REACHES * reach_us // _ROWS, 1)
     zone = UTC if arrow.field(time).type.tz else None
     parts = []
     for which in range(2 if key else 1):
@@ -103,6 +104,9 @@ def users_sample(rows: DataFrame, schema: T.StructType, time: str, key: Sequence
         parts.append(table.filter(pa.array(kept)))
     if not parts or table.num_rows == 0:
         raise InputError(must("sample", "have rows", "none", "give a few rows of yours"))
+    if key and len(parts) < 2:
+        rule = f"have rows of two keys among its first {_MOST}: a function must not mix them"
+        raise InputError(must("sample", rule, "one", "give a few rows of another one too"))
     return Sample(rows.sparkSession, schema, time, tuple(parts))
 
 

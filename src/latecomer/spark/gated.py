@@ -65,9 +65,6 @@ def _with_deadline(declared: Asked, settings: Slack) -> Asked:
 
 
 def _declared_with_deadline(declared: Declared, settings: Slack) -> Declared:
-    if declared.timing.merged:
-        advice = "leave progress= out: slack waits for sources that lag by itself"
-        raise InputError(must("slack", "be asked of progress='latest'", "progress='merged'", advice))
     if settings.deadline is None:
         return declared
     if declared.roles.arrival is None:

@@ -180,6 +180,10 @@ def hold_plans(stages: tuple[Stage, ...], keys: tuple[int, ...], fingerprint: st
 
 def plan_query(asked: Declared | Further, settings: Settings) -> Query:
     """Plan a strategy on declared events, or on the results of the stages before it."""
+    timing = asked.root.timing if isinstance(asked, Further) else asked.timing
+    if timing.merged and settings.latest_only is not None:
+        advice = f"leave progress= out: {settings.latest_only}"
+        raise InputError(must(settings.name, "be asked of progress='latest'", "progress='merged'", advice))
     if isinstance(asked, Further):
         further = further_stage(asked, settings)
         check_sources(further, merged=asked.root.timing.merged)

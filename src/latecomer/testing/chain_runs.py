@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -44,6 +44,12 @@ class Spread:
             raise InputError(must("crashes", rule, list(self.crashes), "they are counted from zero"))
 
 
+def check_lane(name: str, names: Iterable[str]) -> None:
+    """Refuse a name that is no lane or view of a query."""
+    if name not in names:
+        raise InputError(must("rows", f"be those of {', '.join(names)}", name, "correct the name"))
+
+
 @dataclass(frozen=True)
 class ChainRun:
     """What a query gave, micro-batch by micro-batch: `packed` rows, to be looked at lane by lane."""
@@ -56,11 +62,16 @@ class ChainRun:
         rows: list[Row] = self.table(name, batch).to_pylist()
         return rows
 
+    def columns(self, name: str) -> list[str]:
+        """The columns of a lane or view."""
+        check_lane(name, self.query.lanes.names)
+        names: list[str] = self.query.lanes.plan(name).schema.names
+        return names
+
     def table(self, name: str, batch: int | None = None) -> pa.Table:
         """The same as a table of Arrow's."""
         lanes = self.query.lanes
-        if name not in lanes.names:
-            raise InputError(must("rows", f"be those of {', '.join(lanes.names)}", name, "correct the name"))
+        check_lane(name, lanes.names)
         plan, bit, found = lanes.plan(name), lanes.bit(name), list[pa.RecordBatch]()
         for packed in self.packed if batch is None else [self.packed[batch]]:
             chosen = packed[packed["lane"] == int(LANES[lane_of(name)])]

@@ -29,7 +29,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
@@ -37,7 +38,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.testing.chain_runs import Row, Spread, run_rows
-from latecomer.testing.declared_rows import DeclaredRows, Question, Roled
+from latecomer.testing.declared_rows import DeclaredRows, Question, Roled, as_rows
 from latecomer.testing.tables import Written, read_table, shown
 
 
@@ -46,6 +47,9 @@ class Given(Protocol):
 
     def rows(self, name: str, batch: int | None = None) -> list[Row]:
         """The rows of a lane or view, of all micro-batches or one."""
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a lane or view; a name that is not one is refused."""
 
     def standing(self) -> list[Row]:
         """The results that stand in the end."""
@@ -67,16 +71,19 @@ class ScenarioRun:
         number = self.batches if batch == "end" else batch
         if isinstance(number, str) or (number is not None and not 0 <= number <= self.batches):
             raise InputError(must("batch", f"be from 0 to {self.batches - 1}, or 'end'", batch, "count the cuts"))
+        self.given.columns(name)
         return self.given.rows(name, number)
 
     def expect(self, name: str, table: str, *, batch: int | str | None = None, ordered: bool = False) -> None:
         """Compare a lane or view with a table, in the columns that the table has; `ordered`: the order counts too."""
         where = name if batch is None else f"{name} of micro-batch {batch}"
-        _compare(self.rows(name, batch), read_table(table), where, ordered=ordered)
+        _compare(self.rows(name, batch), self.given.columns(name), read_table(table), where, ordered=ordered)
 
     def expect_standing(self, table: str) -> None:
         """Compare what stands in the end with a table."""
-        _compare(self.given.standing(), read_table(table), "what stands in the end", ordered=False)
+        found = self.given.standing()
+        columns = list(found[0]) if found else None
+        _compare(found, columns, read_table(table), "what stands in the end", ordered=False)
 
     def expect_nothing(self, name: str, *, batch: int | str | None = None) -> None:
         """A lane or view has no rows."""
@@ -106,26 +113,31 @@ class Scenario:
         if spark is None:
             rows = DeclaredRows.of(self.table, self._declared)
             return ScenarioRun(run_rows(question, rows, Spread(shards, cuts)), len(cuts))
-        from latecomer.testing.spark_runs import run_on_spark
+        from latecomer.testing.spark_runs import RecordedRows, run_on_spark
 
+        recorded = RecordedRows(as_rows(self.table), cuts, self._declared)
         with tempfile.TemporaryDirectory(prefix="latecomer-scenario-", ignore_cleanup_errors=True) as folder:
-            return ScenarioRun(run_on_spark(spark, question, self.table, cuts, self._declared, Path(folder)), len(cuts))
+            return ScenarioRun(run_on_spark(spark, question, recorded, Path(folder), shards), len(cuts))
 
 
-def _compare(found: list[Row], wanted: Written, where: str, *, ordered: bool) -> None:
+def _compare(found: list[Row], columns: list[str] | None, wanted: Written, where: str, *, ordered: bool) -> None:
     names = wanted.table.schema.names
-    lacking = [name for name in names if found and name not in found[0]]
-    assert not lacking, f"{where} has no column {', '.join(lacking)}; it has {', '.join(found[0])}"
+    lacking = [name for name in names if columns is not None and name not in columns]
+    assert not lacking, f"{where} has no column {', '.join(lacking)}; it has {', '.join(columns or [])}"
     expected = wanted.table.to_pylist()
     one, other = ([tuple(_plain(row[name]) for name in names) for row in rows] for rows in (found, expected))
     same = one == other if ordered else Counter(one) == Counter(other)
     if not same:
         ours, theirs = (shown(rows, names) for rows in (found, expected))
+        if ours == theirs:
+            ours, theirs = ("\n".join(map(repr, rows)) for rows in (one, other))  # equal to look at, of other kinds
         raise AssertionError(f"{where} must be\n{theirs}\n\nit is\n{ours}")
 
 
 def _plain(value: Any) -> Any:
-    """A value as it is compared: times in UTC, numbers whatever their type, lists as such."""
+    """A value as it is compared: times in UTC, numbers whatever their type and to twelve figures, lists as such."""
     if isinstance(value, datetime):
-        return value.timestamp() if value.tzinfo else value.isoformat()
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, float):
+        return "nan" if isnan(value) else float(f"{value:.12g}")
     return tuple(map(_plain, value)) if isinstance(value, list) else value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -14,8 +14,8 @@ from latecomer.outputs import Lane, Output, consolidate
 from latecomer.spark.counters import read_counters, total
 from latecomer.spark.disordered import disordered
 from latecomer.spark.stream_files import END, read_batches, write_batches
-from latecomer.testing.chain_runs import Row
-from latecomer.testing.declared_rows import Question, Roled, as_rows
+from latecomer.testing.chain_runs import Row, check_lane
+from latecomer.testing.declared_rows import Question, Roled
 
 
 @dataclass
@@ -28,9 +28,16 @@ class SparkRun:
 
     def rows(self, name: str, batch: int | None = None) -> list[Row]:
         """The rows of a lane or view, of all micro-batches or one."""
+        check_lane(name, self.lanes)
         batches = self.lanes[name]
         chosen = sorted(batches) if batch is None else [batch] if batch in batches else []
         return [row for each in chosen for row in batches[each].to_pylist()]
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a lane or view."""
+        check_lane(name, self.lanes)
+        names: list[str] = next(iter(self.lanes[name].values())).schema.names
+        return names
 
     def standing(self) -> list[Row]:
         """The results that stand in the end."""
@@ -45,14 +52,20 @@ class SparkRun:
         return found
 
 
-def run_on_spark(
-    spark: Any, question: Question, table: pa.Table, cuts: Sequence[int], declared: Roled, folder: Path
-) -> SparkRun:
+class RecordedRows(NamedTuple):
+    """Rows, the row after each micro-batch, and what they are declared with."""
+
+    rows: pa.RecordBatch
+    cuts: Sequence[int]
+    declared: Roled
+
+
+def run_on_spark(spark: Any, question: Question, recorded: RecordedRows, folder: Path, shards: int) -> SparkRun:
     """Write the micro-batches as files, ask the question of them as a stream, and collect what it gives."""
-    rows = as_rows(table)
+    rows, cuts, declared = recorded
     by = {"arrival": declared.get("arrival"), "source": declared.get("source")}
     stream = read_batches(spark, write_batches(rows, cuts, folder / "events", **by), rows.schema)
-    result = question(disordered(stream, **cast(Any, declared), end=END, shards=2))
+    result = question(disordered(stream, **cast(Any, declared), end=END, shards=shards))
     names = result.planned.lanes.names
     found = SparkRun({name: {} for name in names}, how=result.planned.stages[-1].gives.how)
     sinks = {name: partial(_keep, found.lanes[name]) for name in names}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from latecomer.errors import InputError, must
 
 CUT = "--"
-_APART = re.compile(r"\s{2,}|\s*\|\s*")
+_APART = re.compile(r"\s*\|\s*|\s{2,}")
 _CLOCK = re.compile(r"(\d{1,3}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = {"null": None, "true": True, "false": False}
@@ -43,7 +43,7 @@ def read_table(text: str) -> Written:
     names, rows, cuts = _APART.split(lines[0]), list[list[Any]](), list[int]()
     for line in lines[1:]:
         if set(line) == {"-"}:
-            cuts.append(len(rows))
+            cuts += [len(rows)] if rows and len(rows) not in cuts else []
             continue
         cells = _APART.split(line)
         if len(cells) != len(names):
@@ -51,17 +51,20 @@ def read_table(text: str) -> Written:
             raise InputError(must(f"row {line!r}", rule, len(cells), f"the columns are {', '.join(names)}"))
         rows.append([value_of(cell) for cell in cells])
     columns = zip(*rows, strict=True) if rows else [() for _ in names]
+    inside = tuple(cut for cut in cuts if cut < len(rows))  # a line at the end begins no micro-batch
     return Written(
-        pa.table([_column(list(values), name) for name, values in zip(names, columns, strict=True)], names), tuple(cuts)
+        pa.table([_column(list(values), name) for name, values in zip(names, columns, strict=True)], names), inside
     )
 
 
 def value_of(cell: str) -> Any:
-    """A cell as a value: a time, a number, true, false, null, or text.
+    """A cell as a value: a time, a number, true, false, null, or text; in quotes it is text whatever it looks like.
 
-    >>> [value_of(cell) for cell in ("3", "0.5", "true", "null", "a b")]
-    [3, 0.5, True, None, 'a b']
+    >>> [value_of(cell) for cell in ("3", "0.5", "true", "null", "a b", "'007'")]
+    [3, 0.5, True, None, 'a b', '007']
     """
+    if len(cell) > 1 and cell[0] == cell[-1] and cell[0] in "'\"":
+        return cell[1:-1]
     if cell in _WORDS:
         return _WORDS[cell]
     clock = _CLOCK.fullmatch(cell)
@@ -112,4 +115,6 @@ def _cell(value: Any) -> str:
         return moment.isoformat()
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str) and value_of(value) != value:
+        return f"'{value}'"
     return str(value)

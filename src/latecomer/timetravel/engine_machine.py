@@ -127,8 +127,9 @@ class EngineTraveller(Machine):
         late_us = np.zeros(0, dtype=np.int64) if arrived.late is None else arrived.late.ts_us
         rows = [events.rows for events in (arrived.on_time, arrived.late) if events is not None]
         came = [buckets_of(each, self.layout.key) for each in rows] or [np.zeros(0, dtype=np.uint32)]
-        touched = self._state.touched(np.concatenate(came), FOREVER_US)
         since_us = closed.before_us - self._query.before_us
+        came.append(self._state.context_buckets(since_us))
+        touched = self._state.touched(np.concatenate(came), FOREVER_US)
         stored = self._state.load(touched, late_us, int(timeline.punctuations(1)[0]), since_us)
         turn, late = np.argsort(arrived.turn, kind="stable"), arrived.late
         waiting = None if stored.pending is None else _without(stored.pending, FIRE)

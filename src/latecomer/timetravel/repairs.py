@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
 from latecomer.contract import Settings
-from latecomer.durations import Duration, duration_us
+from latecomer.durations import Duration, duration_text, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import FOREVER_US, NEVER_US, Int64s
 from latecomer.progress import Timeline
@@ -17,6 +18,8 @@ from latecomer.timetravel.triggers import Trigger, check_trigger
 
 class Repairs(Settings):
     """Settings that say which late events are repaired: those in holes, up to a bound, when the trigger says so."""
+
+    latest_only: ClassVar[str | None] = "what sources that lag bring late is repaired"
 
     bound: Duration
     holes: Holes
@@ -59,7 +62,7 @@ class Repairs(Settings):
             raise InputError(must("holes", rule, self.holes, "e.g. every='1 hour'"))
         check_trigger(self.trigger)
         if self.bound_us < self.reach.us:
-            rule = f"be at least as long as all windows together ({self.reach.us:,} us)"
+            rule = f"be at least as long as what results depend on ({duration_text(self.reach.us)}, from all windows)"
             raise InputError(must("bound", rule, self.bound, "make it longer"))
 
     def most_held(self, accepted_ts_us: Int64s, timeline: Timeline) -> int:

@@ -86,6 +86,10 @@ class State:
         more = self._by_key.buckets() if clock_us == FOREVER_US else due
         return distinct(arrived, more)
 
+    def context_buckets(self, since_us: int) -> Buckets:
+        """The buckets of keys with contexts since a time: some have nothing else, as one whose only event was late."""
+        return self._contexts.buckets(since_us)
+
     def load(
         self, touched: Buckets, late_us: Int64s, punctuation_us: int, contexts_since_us: int = FOREVER_US
     ) -> Stored:

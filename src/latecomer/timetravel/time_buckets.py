@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from latecomer._jit import kernel
 from latecomer.chunks import Chunk, Store, small_groups
-from latecomer.events import FOREVER_US, Bools, Int64s, concat_rows, int64_view, sort_times, take_rows
+from latecomer.events import FOREVER_US, NEVER_US, Bools, Int64s, concat_rows, int64_view, sort_times, take_rows
 from latecomer.search import lower_bound
 from latecomer.timetravel.key_rows import Buckets, distinct
 from latecomer.timetravel.tables import BUCKET, with_buckets
 
 _DUE = "_lc_due"
+_LONG_AGO_US = NEVER_US // 1_024  # what is due at once: numbers of buckets stay small, however narrow these are
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class TimeBuckets:
         rows = concat_rows([part for part in parts if part.num_rows])
         return Loaded(without_bucket(rows), rows.column(BUCKET).to_numpy(), chunk_of, place, chosen)
 
+    def buckets(self, since_us: int) -> Buckets:
+        """The buckets of keys that have rows in chunks with one since a time."""
+        chosen = [chunk for chunk in self._store.chunks if chunk.ts_max_us >= since_us]
+        none = np.zeros(0, dtype=np.uint32)
+        return distinct(none, *(self._store.read(chunk).column(BUCKET).to_numpy() for chunk in chosen))
+
     def append(self, rows: pa.RecordBatch) -> None:
         """Store rows with the buckets of their keys, in any order."""
         if rows.num_rows == 0:
@@ -110,7 +117,7 @@ class Alarms:
     def set(self, bucket: Buckets, due_us: Int64s) -> None:
         """Look at buckets when the clock has come so far; never where that is FOREVER_US."""
         some = np.flatnonzero(due_us < FOREVER_US)
-        rows = pa.RecordBatch.from_arrays([pa.array(due_us[some])], names=[_DUE])
+        rows = pa.RecordBatch.from_arrays([pa.array(np.maximum(due_us[some], _LONG_AGO_US))], names=[_DUE])
         self._rows.append(with_buckets(rows, bucket[some]))
         self._rows.unite()
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from latecomer.errors import InputError, must
 from latecomer.spark.comparing.judge import Compared, Comparison, Judge, Speed
+from latecomer.spark.comparing.recorded import MOST_ON_SPARK
 from latecomer.spark.comparing.ways import Asked, Way, start_way
 from latecomer.spark.counters import read_counters
 from latecomer.spark.session import session
@@ -27,6 +29,9 @@ def compare_ways(
     spark: SparkSession | None, asked: Asked, ways: Sequence[Way], folder: Path, tell: Callable[[str, int], None]
 ) -> Comparison:
     """Run every way, one after the other, on the same files, in a session of ours if none is given."""
+    if asked.stream.batches > MOST_ON_SPARK:
+        advice = "give fewer, or a longer trigger; engine python takes more"
+        raise InputError(must("batches", f"be at most {MOST_ON_SPARK} on Spark", asked.stream.batches, advice))
     spark = session() if spark is None else spark
     files, judge, found = asked.stream.write(folder / "events"), Judge(asked, ways), Comparison(asked)
     for number, way in enumerate(ways):

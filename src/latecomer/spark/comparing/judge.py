@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from latecomer.events import FOREVER_US
 from latecomer.outputs import CHANGE
-from latecomer.quality import MARK, Scores, score
+from latecomer.quality import MARK, Scores, score, snapped
 from latecomer.spark.comparing.question import ROWS
 from latecomer.spark.comparing.ways import Asked, Way
 from latecomer.spark.counters import total, unaccounted
@@ -52,9 +53,10 @@ class Compared:
 
 @dataclass
 class Comparison:
-    """All ways on one stream."""
+    """All ways on one stream; whether they ran on Spark."""
 
     asked: Asked
+    on_spark: bool = True
     ways: list[Compared] = field(default_factory=list)
 
 
@@ -65,6 +67,7 @@ class Judge:
         self._asked, stream, layout = asked, asked.stream, asked.stream.roles.layout
         counted, ts_us = stream.counted
         self._truth, self._columns = asked.question.truth(counted, ts_us, layout), asked.question.columns(layout)
+        self._rounding = asked.question.rounding(counted, ts_us, layout)
         self._stream = stream.stream()._replace(observed_us=_observed(asked, ways))
 
     @property
@@ -82,7 +85,9 @@ class Judge:
     ) -> Compared:
         """Judge the results of each micro-batch; `counters` of each, where the way counts its rows."""
         table, size_us = self._stamped(given), self._asked.question.window.size_us
-        scores = score(table, self._truth, self._columns, size_us, self._stream)
+        rows = [len(given[batch]) if batch in given else 0 for batch in range(self._asked.stream.batches)]
+        near = snapped(table, self._truth, self._columns, self._rounding)
+        scores = score(near, self._truth, self._columns, size_us, self._stream._replace(cuts=np.cumsum(rows)))
         return Compared(way, scores, self._doors(table, counters), held, speed)
 
     def _stamped(self, given: Mapping[int, pa.Table]) -> pa.Table:
@@ -99,10 +104,16 @@ class Judge:
         ).combine_chunks()
 
     def _doors(self, given: pa.Table, counters: Sequence[Counters] | None) -> Doors:
-        """Strategies count every row; what a way that does not has in no answer is gone."""
+        """Strategies count every row; what a way that does not has in no answer is gone.
+
+        Of windows that overlap only the lost places are known: they are so many rows as have that many.
+        """
         if counters is None:
-            answered = round(self._standing_rows(given) / self._asked.question.windows_per_row)
-            return Doors(answered, 0, 0, len(self._asked.stream.ts_us) - answered)
+            ts_us, all_rows = self._asked.stream.counted[1], len(self._asked.stream.ts_us)
+            places = int(self._asked.question.windows_of(ts_us).sum())
+            lost = places - self._standing_rows(given)
+            gone = ceil(lost * len(ts_us) / max(1, places)) + all_rows - len(ts_us)
+            return Doors(all_rows - gone, 0, 0, gone)
         counted = total(counters)
         gone = unaccounted(counted) + counted["dropped"]
         return Doors(counted["accepted"], counted["late"], counted["quarantined"], gone)
@@ -115,7 +126,6 @@ class Judge:
 
 
 def _observed(asked: Asked, ways: Sequence[Way]) -> int:
-    """Until when delays count: the longest wait of all ways before the last mark, or half of the stream."""
-    marks_us, longest_us = asked.stream.marks_us, max((way.wait_us for way in ways), default=0)
-    half_us = (int(marks_us[-1]) - int(asked.stream.counted[1].min())) // 2
-    return int(marks_us[-1]) - min(longest_us, half_us)
+    """Until when delays count: the longest wait of all ways before the last mark, or the middle of its events."""
+    last_us, longest_us = int(asked.stream.marks_us[-1]), max((way.wait_us for way in ways), default=0)
+    return max(last_us - longest_us, int(np.median(asked.stream.counted[1])))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -17,6 +19,7 @@ from latecomer.spark.calls import read_call
 from latecomer.windows import WINDOW_START, AggregateFunction, Count, Max, Mean, Min, Sum, Window, WindowAggregation
 from latecomer.windows.operators import results_in_order
 
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 ROWS = "latecomer_rows"  # how many rows are in each answer: asked of every way, so that rows can be followed
 _FUNCTIONS: dict[str, Callable[..., AggregateFunction]] = {
     "count": Count,
@@ -25,6 +28,7 @@ _FUNCTIONS: dict[str, Callable[..., AggregateFunction]] = {
     "min": Min,
     "sum": Sum,
 }
+_ROUNDING = 1e-9  # of the sum of all sizes
 _SPARKS = {"count": F.count, "max": F.max, "mean": F.avg, "min": F.min, "sum": F.sum}
 
 
@@ -49,10 +53,12 @@ class Question:
         """Those that are asked, and how many rows are in each window."""
         return (*self.aggregates, Count(named=ROWS))
 
-    @property
-    def windows_per_row(self) -> float:
-        """In how many windows a row counts, on average."""
-        return self.window.size_us / self.window.advance_us
+    def windows_of(self, ts_us: Int64s) -> Int64s:
+        """In how many windows each row counts."""
+        size_us, advance_us = self.window.size_us, self.window.advance_us
+        since_us = ts_us - self.window.steps.starts(ts_us)
+        found: Int64s = (size_us - since_us + advance_us - 1) // advance_us
+        return found
 
     def spark_columns(self) -> list[Column]:
         """The same aggregates, computed by Spark, under the same names."""
@@ -68,7 +74,19 @@ class Question:
         schema = operator.output(rows.schema, layout)
         running = operator.build(ChunkStore(), layout)
         given = results_in_order(running, take_rows(rows, order_by(ts_us)), FOREVER_US)
-        return pa.Table.from_batches([] if given is None else [given.select(schema.names)], schema)
+        return schema.empty_table() if given is None else pa.table(given.select(schema.names)).cast(schema)
+
+    def rounding(self, rows: pa.RecordBatch, ts_us: Int64s, layout: Layout) -> dict[str, Floats]:
+        """For each window of the truth, how far sums and means of floats may be off: by the sizes of what is added."""
+        found = dict[str, Floats]()
+        for each in self.aggregates:
+            if each.kind not in ("sum", "mean") or not pa.types.is_floating(rows.schema.field(each.column).type):
+                continue
+            place = rows.schema.get_field_index(each.column)
+            sizes = rows.set_column(place, each.column, pc.abs(rows.column(place)))
+            added = replace(self, aggregates=(each,)).truth(sizes, ts_us, layout)[each.name]
+            found[each.name] = _ROUNDING * added.cast(pa.float64()).fill_null(0.0).to_numpy()
+        return found
 
     def shown(self) -> str:
         """As text for people."""

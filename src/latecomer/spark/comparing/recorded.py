@@ -6,13 +6,14 @@ it has ended, so that every way gives all it has. Where arrival is not known, al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from latecomer.disorder.ahead import too_far_ahead
 from latecomer.disorder.measures import lateness
 from latecomer.errors import InputError, must
 from latecomer.events import NEVER_US, Bools, Int64s, Layout, take_rows
@@ -20,7 +21,8 @@ from latecomer.quality import MARK, Stream
 from latecomer.spark.stream_files import read_batches, write_batches
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-MOST_BATCHES = 90  # Spark remembers the progress of a hundred
+MOST_BATCHES = 20_000  # a micro-batch takes some milliseconds without Spark
+MOST_ON_SPARK = 90  # Spark remembers the progress of a hundred micro-batches
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,16 @@ class Roles:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How rows come: in ticks, and in micro-batches, so many or each of so long; if neither is said, `usual` many."""
+
+    tick_us: int
+    batches: int | None = None
+    trigger_us: int | None = None
+    usual: int = 24
+
+
+@dataclass(frozen=True)
 class RecordedStream:
     """Rows in the order of arrival, times as timestamps, and where micro-batches are cut."""
 
@@ -49,6 +61,8 @@ class RecordedStream:
     tick: Int64s
     tick_us: int
     aside: Bools  # rows that are too far ahead of their arrival: they move nothing
+    arrival_us: Int64s | None = None
+    left_out: int = 0  # rows without a time, which are in no micro-batch
 
     @property
     def batches(self) -> int:
@@ -61,6 +75,19 @@ class RecordedStream:
         counted_us = np.where(self.aside, NEVER_US, self.ts_us)
         marks: Int64s = np.maximum.accumulate(counted_us)[self.cuts - 1]
         return marks
+
+    def recut(self, batches: int) -> RecordedStream:
+        """The same rows in so many micro-batches."""
+        tick, cuts = _cut(len(self.ts_us), self.arrival_us, Pace(self.tick_us, batches))
+        return replace(self, tick=tick, cuts=cuts)
+
+    @property
+    def batch_us(self) -> int | None:
+        """How much time passes between micro-batches, in the middle; None if nobody knows when rows came."""
+        if self.arrival_us is None:
+            return None
+        ends_us = self.arrival_us[self.cuts - 1]
+        return int(np.median(np.diff(ends_us))) if len(ends_us) > 1 else int(ends_us[-1] - self.arrival_us[0])
 
     @property
     def counted(self) -> tuple[pa.RecordBatch, Int64s]:
@@ -90,32 +117,50 @@ class RecordedStream:
 
 
 def recorded(
-    table: pa.Table,
-    roles: Roles,
-    times: tuple[Int64s, Int64s | None],
-    batches: int,
-    tick_us: int,
-    max_ahead_us: int | None = None,
+    table: pa.Table, roles: Roles, times: tuple[Int64s, Int64s | None], pace: Pace, max_ahead_us: int | None = None
 ) -> RecordedStream:
-    """A table with its times of events and of arrival in microseconds, in so many micro-batches, or fewer."""
+    """A table with its times of events and of arrival in microseconds, in micro-batches."""
     ts_us, arrival_us = times
-    most = min(MOST_BATCHES, len(ts_us))
-    if not 2 <= batches <= most:
-        raise InputError(must("batches", f"be from 2 to {most}", batches, "choose another number"))
     order = np.arange(len(ts_us)) if arrival_us is None else np.argsort(arrival_us, kind="stable")
-    equal = np.arange(1, batches + 1) * len(ts_us) // batches
-    stamps = {roles.time: ts_us[order]}
-    tick = np.searchsorted(equal, order, side="right")
+    ts_us = ts_us[order]
+    stamps, aside = {roles.time: ts_us}, np.zeros(len(order), dtype=np.bool_)
     if arrival_us is not None:
-        stamps[str(roles.arrival)] = arrival_us[order]
-        tick = arrival_us[order] // tick_us
-    ends = np.append(np.flatnonzero(np.diff(tick)) + 1, len(tick))  # the row after each tick
-    cuts = np.unique(ends[np.searchsorted(ends, equal)])
+        arrival_us = arrival_us[order]
+        stamps[str(roles.arrival)] = arrival_us
+        aside = too_far_ahead(ts_us, arrival_us, max_ahead_us)
+    tick, cuts = _cut(len(ts_us), arrival_us, pace)
     nullable = pa.schema([each.with_nullable(True).with_metadata(None) for each in table.schema])
     taken = table.cast(nullable).take(pa.array(order)).combine_chunks()
     for name, us in stamps.items():
         taken = taken.set_column(taken.schema.get_field_index(name), name, pa.array(us).view(TIMESTAMP))
-    aside = np.zeros(len(order), dtype=np.bool_)
-    if arrival_us is not None and max_ahead_us is not None:
-        aside = ts_us[order] > arrival_us[order] + max_ahead_us
-    return RecordedStream(taken.to_batches()[0], roles, ts_us[order], cuts, tick, tick_us, aside)
+    return RecordedStream(taken.to_batches()[0], roles, ts_us, cuts, tick, pace.tick_us, aside, arrival_us)
+
+
+def _cut(rows: int, arrival_us: Int64s | None, pace: Pace) -> tuple[Int64s, Int64s]:
+    """The tick of each row, in order of arrival, and the row after each micro-batch: none ends within a tick."""
+    if pace.trigger_us is not None:
+        if arrival_us is None or pace.batches is not None:
+            rule = "come with arrival and without batches"
+            raise InputError(must("trigger", rule, f"{pace.trigger_us} us", "name the column, or leave it out"))
+        tick, batch = arrival_us // pace.tick_us, arrival_us // pace.trigger_us
+        ends, wanted = _ends(tick), _ends(batch)
+    else:
+        batches = min(pace.usual, rows) if pace.batches is None else pace.batches
+        wanted = np.arange(1, batches + 1) * rows // max(1, batches)
+        tick = (
+            np.searchsorted(wanted, np.arange(rows), side="right") if arrival_us is None else arrival_us // pace.tick_us
+        )
+        ends = _ends(tick)
+        if not 2 <= batches <= min(MOST_BATCHES, rows):
+            rule = f"be from 2 to {min(MOST_BATCHES, rows):,}" if rows > 2 else "be of at least three rows"
+            raise InputError(must("batches", rule, batches, "choose another number"))
+    cuts = np.unique(ends[np.searchsorted(ends, wanted)])
+    if len(cuts) > MOST_BATCHES:
+        rule = f"make at most {MOST_BATCHES:,} micro-batches"
+        raise InputError(must("trigger", rule, f"{len(cuts):,}", "give a longer one, or a shorter part of the stream"))
+    return tick, cuts
+
+
+def _ends(numbers: Int64s) -> Int64s:
+    """The row after each stretch of equal numbers."""
+    return np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))

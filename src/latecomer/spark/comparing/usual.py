@@ -13,6 +13,7 @@ from latecomer.spark.comparing.recorded import RecordedStream
 from latecomer.spark.comparing.ways import Way, read_way
 
 _DAY_US = 86_400_000_000
+_MOST_DAYS = 36_500  # the longest wait that a query takes
 _STEPS = {
     1_000: (1, 2, 5, 10, 20, 50, 100, 200, 500),
     1_000_000: (1, 2, 5, 10, 20, 30),
@@ -59,6 +60,6 @@ def bound_of(stream: RecordedStream, question: Question) -> str:
 
 
 def rounded(us: int) -> str:
-    """The shortest round duration that is not shorter; beyond the longest, in days."""
-    rung = next((rung for rung in _ROUND if us <= rung), -(-us // _DAY_US) * _DAY_US)
+    """The shortest round duration that is not shorter; beyond the longest, in days, a century at most."""
+    rung = next((rung for rung in _ROUND if us <= rung), min(-(-us // _DAY_US), _MOST_DAYS) * _DAY_US)
     return duration_text(rung)

@@ -82,7 +82,8 @@ def watermark_of(call: Call) -> tuple[str, str]:
     mode = call.keywords.get("mode", "append")
     if len(call.arguments) != 1 or set(call.keywords) - {"mode"} or mode not in ("append", "update"):
         advice = f"e.g. \"{WATERMARK}('10 minutes', mode='update')\""
-        raise InputError(must(f"--way {WATERMARK}", "be given a delay, and a mode of append or update", call, advice))
+        got = f"{call.name}{call.arguments} {call.keywords or ''}".strip()
+        raise InputError(must(f"--way {WATERMARK}", "be given a delay, and a mode of append or update", got, advice))
     duration_us(call.arguments[0], "delay", zero=True)
     return str(call.arguments[0]), mode
 
@@ -148,13 +149,15 @@ def _start_spark(way: Way, asked: Asked, df: DataFrame, checkpoint: str, sink: S
     delay, mode = watermark_of(way.call)
     roles, window = asked.stream.roles, asked.question.window
     if asked.max_ahead is not None and roles.arrival is not None:
-        sane = F.col(roles.time) <= F.col(roles.arrival) + F.expr(f"INTERVAL {asked.max_ahead}")
+        ahead_us = duration_us(asked.max_ahead, "max_ahead", zero=True)
+        sane = F.col(roles.time) <= F.col(roles.arrival) + F.expr(f"INTERVAL {ahead_us} MICROSECONDS")
         df = df.where(sane | F.col(END))
     last_us = int(asked.stream.marks_us[-1])
     last = F.timestamp_micros(F.lit(last_us + _YEARS_US))
     rows = df.withColumn(roles.time, F.when(F.col(END), last).otherwise(F.col(roles.time)))
     span = F.window(roles.time, f"{window.size_us} microseconds", f"{window.advance_us} microseconds")
-    grouped = rows.withWatermark(roles.time, delay).groupBy(span, *roles.key)
+    waited = rows.withWatermark(roles.time, f"{duration_us(delay, 'delay', zero=True)} microseconds")
+    grouped = waited.groupBy(span, *roles.key)
     given = grouped.agg(*asked.question.spark_columns()).where(
         F.col("window.start") <= F.timestamp_micros(F.lit(last_us))
     )
