@@ -135,8 +135,8 @@ def test_advice_needs_no_spark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("compare",), "compare must be given a PATH or a --preset"),
-        (("advise", "x.csv", "--preset", "meters"), "advise must be given a PATH or a --preset"),
+        (("compare",), "compare must be given a PATH, a --preset or a --profile"),
+        (("advise", "x.csv", "--preset", "meters"), "advise must be given a PATH, a --preset or a --profile"),
         (("compare", "x.csv", "--size", "3"), "--size must come with --preset"),
         (("compare", "nowhere.csv"), "path must be a file or a folder; got 'nowhere.csv'"),
         (("compare", "--preset", "meters", "--engine", "flink"), "engine must be spark or python"),

@@ -8,7 +8,6 @@ import typer
 
 from latecomer.cli.screen import check_writable, console, counting
 from latecomer.cli.stream_options import (
-    KEYS,
     AdvanceOption,
     AggregateOption,
     AheadOption,
@@ -16,10 +15,12 @@ from latecomer.cli.stream_options import (
     BatchesOption,
     DaysOption,
     EveryOption,
+    Given,
     JsonOption,
     KeyOption,
     PathArgument,
     PresetOption,
+    ProfileOption,
     SeedOption,
     SizeOption,
     TickOption,
@@ -27,7 +28,6 @@ from latecomer.cli.stream_options import (
     TriggerOption,
     UnitOption,
     WindowOption,
-    recorded_stream,
 )
 from latecomer.errors import InputError, must
 
@@ -55,6 +55,7 @@ def advise(
     max_ahead: AheadOption = None,
     every: EveryOption = None,
     preset: PresetOption = None,
+    profile: ProfileOption = None,
     size: SizeOption = None,
     days: DaysOption = None,
     seed: SeedOption = None,
@@ -72,15 +73,16 @@ def advise(
     from latecomer.advising import advise as find
     from latecomer.report.advised import advice_report, show_advice
 
-    data = recorded_stream(path, preset, {"size": size, "days": days, "seed": seed}, "advise")
+    given = Given(path, preset, profile, {"size": size, "days": days, "seed": seed})
+    data = given.stream("advise")
     asked: dict[str, Any] = {"window": window, "advance": advance, "aggregates": aggregate or ["count()"]}
-    asked |= {"time": time, "unit": unit, "arrival": arrival, "key": key or KEYS.get(preset or ""), "tick": tick}
-    asked |= {"max_ahead": max_ahead, "every": every, "trigger": trigger, "batches": batches, "deadline": deadline}
+    asked |= {"time": time, "unit": unit, "tick": tick, **given.known(arrival, key, every)}
+    asked |= {"max_ahead": max_ahead, "trigger": trigger, "batches": batches, "deadline": deadline}
     asked["memory"] = memory
     asked |= {"complete": None if complete is None else complete / 100, "sink": "append" if append_only else "any"}
     with counting("advise") as tell:
         found: Advice = find(data, **asked, today=from_, tell=tell)
     show_advice(found, console)
     if json is not None:
-        advice_report(found, {"path": None if path is None else path.name, "preset": preset, **asked}).write(json)
+        advice_report(found, {**given.named, **asked}).write(json)
         console.print(f"written to {json}", highlight=False, markup=False)

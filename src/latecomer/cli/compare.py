@@ -10,7 +10,6 @@ from rich.markup import escape
 
 from latecomer.cli.screen import check_writable, console, counting
 from latecomer.cli.stream_options import (
-    KEYS,
     AdvanceOption,
     AggregateOption,
     AheadOption,
@@ -18,10 +17,12 @@ from latecomer.cli.stream_options import (
     BatchesOption,
     DaysOption,
     EveryOption,
+    Given,
     JsonOption,
     KeyOption,
     PathArgument,
     PresetOption,
+    ProfileOption,
     SeedOption,
     SizeOption,
     TickOption,
@@ -29,7 +30,6 @@ from latecomer.cli.stream_options import (
     TriggerOption,
     UnitOption,
     WindowOption,
-    recorded_stream,
 )
 from latecomer.extras import needed_for
 
@@ -49,6 +49,7 @@ def compare(
     max_ahead: AheadOption = None,
     every: EveryOption = None,
     preset: PresetOption = None,
+    profile: ProfileOption = None,
     size: SizeOption = None,
     days: DaysOption = None,
     seed: SeedOption = None,
@@ -74,19 +75,19 @@ def compare(
     from latecomer.comparison import compare as run
     from latecomer.report.scoreboard import comparison_report, show_comparison
 
-    data = recorded_stream(path, preset, {"size": size, "days": days, "seed": seed}, "compare")
-    columns = {"time": time, "unit": unit, "arrival": arrival, "key": key or KEYS.get(preset or ""), "source": source}
+    given = Given(path, preset, profile, {"size": size, "days": days, "seed": seed})
+    data = given.stream("compare")
+    columns = {"time": time, "unit": unit, "source": source, **given.known(arrival, key, every)}
     asked: dict[str, Any] = {
         "window": window,
         "advance": advance,
         "aggregates": aggregate or ["count()"],
-        "every": every,
     }
     asked |= {"tick": tick, "max_ahead": max_ahead, "trigger": trigger, "batches": batches, "engine": engine, **columns}
     with counting("compare") as tell:
         found = run(data, **asked, ways=way, tell=tell)
     show_comparison(found, console)
-    report = comparison_report(found, {"path": None if path is None else path.name, "preset": preset, **asked})
+    report = comparison_report(found, {**given.named, **asked})
     for target in report.targets:
         if not target.met:
             console.print(f"[red]not kept:[/] {escape(target.name)}: {target.value:g}", highlight=False)

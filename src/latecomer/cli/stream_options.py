@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from latecomer.errors import InputError, must
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from latecomer.recordings import MadeStream
 
 KEYS = {"synthetic": "key", "cloudlog": "server", "androidlog": "phone", "meters": "meter", "traffic": "area"}
@@ -29,6 +31,9 @@ TickOption = Annotated[str, typer.Option(help="Tick of the query.")]
 AheadOption = Annotated[str | None, typer.Option(help="Set rows aside that are further ahead of arrival.")]
 EveryOption = Annotated[str | None, typer.Option(help="How often each key reports, if you know: for time travel.")]
 PresetOption = Annotated[str | None, typer.Option(help="Make this stream instead of reading one.")]
+ProfileOption = Annotated[
+    Path | None, typer.Option(help="Make a stream as late as this file of latecomer profile --json says.")
+]
 SizeOption = Annotated[int | None, typer.Option(help="Of a preset: events, meters, or seconds of traffic.")]
 DaysOption = Annotated[int | None, typer.Option(help="Length of the preset meters.")]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of a preset.")]
@@ -37,18 +42,45 @@ BatchesOption = Annotated[int | None, typer.Option(help="Or into how many micro-
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")]
 
 
-def recorded_stream(path: Path | None, preset: str | None, made: dict[str, Any], command: str) -> Path | MadeStream:
-    """The file, or the made stream."""
-    if (path is None) == (preset is None):
-        got = None if path is None else str(path)
-        raise InputError(must(command, "be given a PATH or a --preset", got, "give one of the two"))
-    given = {name: value for name, value in made.items() if value is not None}
-    if path is not None:
-        if given:
-            raise InputError(must(f"--{next(iter(given))}", "come with --preset", str(path), "leave it out"))
-        return path
-    from latecomer.recordings import preset as make
+class Given(NamedTuple):
+    """Where a stream comes from: a file, a preset with its sizes and seed, or a profile."""
 
-    if "size" in given:
-        given[_SIZES.get(str(preset), "events")] = given.pop("size")
-    return make(str(preset), **given)
+    path: Path | None
+    preset: str | None
+    profile: Path | None
+    made: dict[str, Any]
+
+    def stream(self, command: str) -> Path | MadeStream | pa.Table:
+        """The file, or the stream that is made."""
+        sources = [str(each) for each in (self.path, self.preset, self.profile) if each is not None]
+        if len(sources) != 1:
+            rule = "be given a PATH, a --preset or a --profile"
+            raise InputError(must(command, rule, " and ".join(sources) or None, "give one of them"))
+        given = {name: value for name, value in self.made.items() if value is not None}
+        if self.preset is None and given:
+            raise InputError(must(f"--{next(iter(given))}", "come with --preset", sources[0], "leave it out"))
+        if self.path is not None:
+            return self.path
+        if self.profile is not None:
+            from latecomer.disorder.like_profile import like_profile
+
+            return like_profile(self.profile)
+        from latecomer.recordings import preset as make
+
+        if "size" in given:
+            given[_SIZES.get(str(self.preset), "events")] = given.pop("size")
+        return make(str(self.preset), **given)
+
+    def known(self, arrival: str | None, key: str | None, every: str | None) -> dict[str, str | None]:
+        """The columns of arrival and key, and how often keys report, where that is known."""
+        if self.profile is None:
+            return {"arrival": arrival, "key": key or KEYS.get(self.preset or ""), "every": every}
+        from latecomer.disorder.like_profile import every_of_profile
+
+        return {"arrival": "arrival", "key": "key", "every": every or every_of_profile(self.profile)}
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """What it is called in a report."""
+        names = {"path": self.path, "profile": self.profile}
+        return {**{name: None if each is None else each.name for name, each in names.items()}, "preset": self.preset}
