@@ -93,7 +93,7 @@ def _tradeoff(name: str, rows: list[dict[str, Any]], ways: list[str], x: tuple[s
             scale=alt.Scale(type="symlog", constant=least, zero=True),
         ),
         color=alt.Color("way:N", sort=ways, scale=alt.Scale(scheme="tableau10"), legend=_legend()),
-        shape=alt.Shape("way:N", sort=ways, legend=None),
+        shape=alt.Shape("way:N", sort=ways, legend=_legend()),
         opacity=alt.condition(chosen, alt.value(0.95), alt.value(0.12)),
         tooltip=tooltip,
     )
