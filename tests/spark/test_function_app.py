@@ -99,6 +99,13 @@ def by_hand(readings: DataFrame) -> DataFrame:
     return hours.agg(F.count("*").alias("readings"))
 
 
+def daily(readings: DataFrame, added: str = "decimal(18, 6)") -> DataFrame:
+    """Sums of sums: in what order Spark adds them depends on what else is in a call."""
+    parts = readings.groupBy("meter", F.window("ts", "40 minutes", "20 minutes").alias("part"))
+    used = parts.agg(F.sum(F.col("kwh") * 0.1).cast(added).alias("kwh")).withColumn("at", F.window_time("part"))
+    return used.groupBy("meter", F.window("at", "2 hours").alias("w")).agg(F.sum("kwh").alias("kwh"))
+
+
 def found(rows: DataFrame) -> Counter[str]:
     return Counter(str(row.asDict()) for row in rows.collect())
 
@@ -124,6 +131,7 @@ CASES: dict[str, tuple[int, Callable[[np.random.Generator], Function], str]] = {
     "one aggregate": (1, lambda rng: hourly, "lazy"),
     "left boundaries": (2, lambda rng: random_chain(rng, aggregates=2, by_start=True), "lazy"),
     "window_time": (3, lambda rng: random_chain(rng, aggregates=2, by_start=False), "eager"),
+    "decimals": (4, lambda rng: daily, "lazy"),
 }
 
 
@@ -165,6 +173,13 @@ def check_order(folder: Path) -> None:
             last[place] = row["change"]
     assert files_of
     assert all(len(files) == 1 for files in files_of.values())
+
+
+def test_sums_of_floats_whose_order_is_open_are_refused(spark: SparkSession) -> None:
+    stream = spark.createDataFrame([], SCHEMA)
+    events = lc.disordered(stream, time="ts", key="meter", arrival="arrival", end="over")
+    with pytest.raises(lc.InputError, match=r"give the same to the last bit.*cast what is added to a decimal"):
+        events.app(lambda readings: daily(readings, "double")).timetravel("4 hours", holes="anywhere")
 
 
 def test_windows_may_be_declared_and_a_sample_given(spark: SparkSession, tmp_path: Path) -> None:

@@ -150,10 +150,15 @@ def probe(function: Function, name: str, sample: Sample, reach_us: int, step_us:
     if not rows:
         advice = "give app(..., sample=a few rows of yours) for which it gives some, of two keys"
         raise InputError(must(name, "give results for rows that are made up", "none", advice))
+    times: tuple[TimePath, ...] = ()
     try:
         times = _moving(schema, rows, together.rows, by_us)
         _compare([*rows, *_later(rows, times, by_us)], together.rows)
     except _Differ as found:
+        if _by_rounding([*rows, *_later(rows, times, by_us)], together.rows):
+            rule = f"give the same to the last bit when rows come in another order: {found}"
+            advice = "cast what is added to a decimal, or round it before it is added"
+            raise InputError(must(name, rule, "floats that differ by rounding", advice)) from None
         raise _refusal(function, name, (sample, moved, apart, by_us), str(found)) from None
     return Probed(schema, times, rows, step_us)
 
@@ -199,6 +204,20 @@ def _compare(wanted: Rows, given: Rows) -> None:
         if Counter(_text(row[name]) for row in wanted) != Counter(_text(row[name]) for row in given):
             raise _Differ(name)
     raise _Differ(next(iter(wanted[0])))
+
+
+def _by_rounding(wanted: Rows, given: Rows) -> bool:
+    """Whether floats alone differ, in their last digits."""
+    one, other = (Counter(repr(_rounded(row)) for row in rows) for rows in (wanted, given))
+    return one == other
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
 def _text(value: Any) -> str:
