@@ -11,9 +11,7 @@ asked = {"window": "6 hours", "key": "meter", "every": "1 hour", "batches": 16}
 
 advice = lc.advise(readings, **asked, complete=1.0, today="df.withWatermark('ts', '1 minute')")
 today, best = advice.today, advice.best
-print(
-    f"{today.way.text} loses {today.doors.gone} readings; {100 * today.scores.right_share:.2f} % of the windows are right"
-)
+print(f"{today.way.text} loses {today.doors.gone} readings; {100 * today.scores.right_share:.2f} % of windows right")
 print(
     f"for every window right: {best.way.text}, {best.held} events held, {best.scores.revisions:.2f} answers given again"
 )
