@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import latecomer as lc
-from latecomer.advising import Advice
+from latecomer.advising import Advice, SinkKind
 from latecomer.report.shape import Report, Target
 from latecomer.spark.comparing import Compared
 
@@ -30,11 +30,12 @@ _PRESETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 @dataclass(frozen=True)
 class AdviseBench:
-    """Micro-batches of the advice and of the run, and recorded streams besides the presets."""
+    """Micro-batches of the advice and of the run, what the sink takes, and recorded streams besides the presets."""
 
     rehearsed: int = 24
     run: int = 12
     seed: int = 0
+    sink: SinkKind = "any"
     files: tuple[str, ...] = field(default=())
 
 
@@ -52,7 +53,7 @@ def run(settings: AdviseBench, tell: Callable[[str], None]) -> Report:
     points, held, apart = 0.0, 1.0, 1.0
     for asked in [*_presets(settings.seed), *map(_file, settings.files)]:
         tell(f"{asked.name}: advice")
-        advice = lc.advise(asked.data, **asked.known, batches=settings.rehearsed)
+        advice = lc.advise(asked.data, **asked.known, batches=settings.rehearsed, sink=settings.sink)
         tell(f"{asked.name}: on Spark")
         tried = [advice.best, *advice.others[:_OTHERS]]
         ways = [way.way.text for way in tried]

@@ -110,6 +110,7 @@ def advise(
     file: Annotated[
         list[str] | None, typer.Option(help="Also PATH,TIME,ARRIVAL,KEY,WINDOW of a recorded stream, in microseconds.")
     ] = None,
+    append_only: Annotated[bool, typer.Option("--append-only", help="For sinks that take no second answer.")] = False,
     seed: EventSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
@@ -122,7 +123,7 @@ def advise(
             advice = "e.g. --file readings.parquet,ts,received_at,meter,'1 hour'"
             raise InputError(must("--file", "be PATH,TIME,ARRIVAL,KEY,WINDOW", text, advice))
     with working("bench advise") as tell:
-        report = run(AdviseBench(seed=seed, files=tuple(file or ())), tell)
+        report = run(AdviseBench(seed=seed, sink="append" if append_only else "any", files=tuple(file or ())), tell)
     _finish(report, json)
 
 

@@ -94,6 +94,8 @@ figure + figure { margin-top: 2rem; }
 td.met { color: var(--muted); } td.missed { color: var(--orange); font-weight: 600; }
 td .range { display: block; color: var(--muted); font-size: .8125rem; font-weight: 400; }
 tr.ours th, tr.ours td { font-weight: 650; }
+a { color: var(--blue); }
+table + .read { margin-top: .75rem; }
 summary { cursor: pointer; color: var(--muted); }
 .rates th:first-child { white-space: nowrap; }
 .scroll th:first-child { min-width: 7rem; }
