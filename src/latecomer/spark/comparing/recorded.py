@@ -152,7 +152,7 @@ def _cut(rows: int, arrival_us: Int64s | None, pace: Pace) -> tuple[Int64s, Int6
         )
         ends = _ends(tick)
         if not 2 <= batches <= min(MOST_BATCHES, rows):
-            rule = f"be from 2 to {min(MOST_BATCHES, rows):,}" if rows > 2 else "be of at least three rows"
+            rule = f"be from 2 to {min(MOST_BATCHES, rows):,}"
             raise InputError(must("batches", rule, batches, "choose another number"))
     cuts = np.unique(ends[np.searchsorted(ends, wanted)])
     if len(cuts) > MOST_BATCHES:
