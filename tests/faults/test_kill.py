@@ -22,9 +22,10 @@ import latecomer as lc
 from tests.faults.stream import CHANGED, OPTIMISTIC, PLAYBACK, SLACK, STRATEGIES, checkpoint, ended, logged, run
 from tests.spark.streams import expected, make_events, write_in_parts
 
-EVENTS, BATCHES, BEFORE_CHANGE = 20_000, 40, 8  # so many that no query is done before the others have begun
-PLAYED, PACE = 24_000, "0.05"  # events, two minutes of arrivals, played in forty: no machine is too slow to kill it
 KILLS = int(os.environ.get("KILLS", "4"))
+BATCHES, BEFORE_CHANGE = 8 + 10 * KILLS, 8  # so many that no query is done before the last kill
+EVENTS = 500 * BATCHES
+PLAYED, PACE = 24_000, "0.05"  # events, two minutes of arrivals, played in forty: no machine is too slow to kill it
 NAMES = (*STRATEGIES, CHANGED, PLAYBACK)
 ROOT = Path(__file__).parents[2]
 
