@@ -242,7 +242,7 @@ def _at_midnight(late: pa.RecordBatch) -> pa.Array:
     [
         (lambda app: app.timetravel("40 days"), "be said in one way: every, enumerator or holes"),
         (lambda app: app.timetravel("40 days", every="1 hour", enumerator="reading"), "be said in one way"),
-        (lambda app: app.timetravel("1 day", every="1 hour"), "be at least as long as all windows together"),
+        (lambda app: app.timetravel("1 day", every="1 hour"), "be at least as long as what results depend on"),
         (lambda app: app.timetravel("40 days", every="1 hour", trigger="soon"), "be 'eager', 'lazy', or a function"),
         (lambda app: app.timetravel("40 days", every="0 hours"), "every"),
         (lambda app: app.timetravel("40 days", enumerator="number"), "be one of ts, meter, reading, fuse"),
