@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ OPTIMISTIC = "optimistic"  # a chain of two steps, by two keys
 STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK, OPTIMISTIC)
 CHANGED = "changed"  # a reorder whose latency is changed on the way
 PLAYBACK = "playback"  # a reorder of a recording, paced
+PACED = "6 seconds"  # between micro-batches of queries that are to be killed, not to come to their end
 
 
 def main(folder: str, out: str, speed: str, *names: str) -> None:
@@ -31,7 +33,8 @@ def main(folder: str, out: str, speed: str, *names: str) -> None:
 def run(spark: SparkSession, folder: Path, out: str, *names: str, speed: str = "max", files: int = 1) -> None:
     """Let the queries take what is there, all at the same time, and say when all have begun.
 
-    speed: that of a playback. files: how many the others read in a micro-batch.
+    speed: that of a playback; unless it is "max", the others take their time too, and come to no end by themselves.
+    files: how many these read in a micro-batch.
     """
     queries = {}
     for name in names:
@@ -56,7 +59,8 @@ def begin(spark: SparkSession, folder: Path, out: str, name: str, speed: str, fi
     )
     views = {OPTIMISTIC: ("changes", "final")}.get(name, () if name in ("reorder", CHANGED, SLACK) else ("changes",))
     sinks = {view: str(to / view) for view in views}
-    return ask(events.where("key <> 3"), name).start(to, checkpoint=state, sinks=sinks, available_now=True)
+    how: dict[str, Any] = {"available_now": True} if speed == "max" else {"every": PACED}
+    return ask(events.where("key <> 3"), name).start(to, checkpoint=state, sinks=sinks, **how)
 
 
 def checkpoint(folder: Path, out: str, name: str) -> Path:
