@@ -21,7 +21,7 @@ OPTIMISTIC = "optimistic"  # a chain of two steps, by two keys
 STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK, OPTIMISTIC)
 CHANGED = "changed"  # a reorder whose latency is changed on the way
 PLAYBACK = "playback"  # a reorder of a recording, paced
-PACED = "6 seconds"  # between micro-batches of queries that are to be killed, not to come to their end
+PACED = "15 seconds"  # between micro-batches of queries that are to be killed, not to come to their end
 
 
 def main(folder: str, out: str, speed: str, *names: str) -> None:
