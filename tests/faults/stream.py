@@ -21,12 +21,12 @@ OPTIMISTIC = "optimistic"  # a chain of two steps, by two keys
 STRATEGIES = ("reorder", "tiers", "timetravel", "stages", SLACK, OPTIMISTIC)
 CHANGED = "changed"  # a reorder whose latency is changed on the way
 PLAYBACK = "playback"  # a reorder of a recording, paced
-PACED = "15 seconds"  # between micro-batches of queries that are to be killed, not to come to their end
+PACED = "3 seconds"  # between micro-batches of queries that are to be killed, so that many of them are busy then
 
 
-def main(folder: str, out: str, speed: str, *names: str) -> None:
+def main(folder: str, out: str, speed: str, files: str, *names: str) -> None:
     """Run the queries until they are done."""
-    run(lc.session("latecomer-faults", memory="1g"), Path(folder), out, *names, speed=speed)
+    run(lc.session("latecomer-faults", memory="1g"), Path(folder), out, *names, speed=speed, files=int(files))
     print("done", flush=True)
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,17 +24,19 @@ from tests.faults.stream import CHANGED, OPTIMISTIC, PLAYBACK, SLACK, STRATEGIES
 from tests.spark.streams import expected, make_events, write_in_parts
 
 KILLS = int(os.environ.get("KILLS", "4"))
-BATCHES, BEFORE_CHANGE = 8 + 10 * KILLS, 8  # so many that no query is done before the last kill
+FIRST, MORE, LAST = 8, 6, 4  # files, of which more come before each kill: no query can be done before the last one
+BATCHES = FIRST + MORE * KILLS + LAST
+_STAGES = [0, *(FIRST + MORE * number for number in range(KILLS + 1)), BATCHES]
 EVENTS = 500 * BATCHES
 PLAYED, PACE = 24_000, "0.05"  # events, two minutes of arrivals, played in forty: no machine is too slow to kill it
 NAMES = (*STRATEGIES, CHANGED, PLAYBACK)
 ROOT = Path(__file__).parents[2]
 
 
-def start(folder: Path, out: str, *names: str, speed: str = "max") -> subprocess.Popen[str]:
+def start(folder: Path, out: str, *names: str, speed: str = "max", files: int = 1) -> subprocess.Popen[str]:
     """The streams in a process group of their own, so that their JVM and workers die with it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.stream", str(folder), out, speed, *names],
+        [sys.executable, "-m", "tests.faults.stream", str(folder), out, speed, str(files), *names],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -84,20 +87,22 @@ def _standing(changes: pa.Table) -> pa.Table:
 
 def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     events, played = _absurd(make_events(EVENTS, seed=11)), make_events(PLAYED, seed=12)
-    _prepare(spark, tmp_path, events, played)
-    for name in (*STRATEGIES, CHANGED):
-        run(spark, tmp_path, "whole", name, files=10)
+    parts = [events.slice(start * 500, (stop - start) * 500) for start, stop in pairwise(_STAGES)]
+    _prepare(spark, tmp_path, parts[0], played)
 
     rng, hit, within = random.Random(3), Counter[str](), Counter[str]()
     for number in range(KILLS):
+        write_in_parts(parts[1 + number], tmp_path / "in", MORE, first=_STAGES[1 + number])
         kill_somewhere(tmp_path, rng, early=number % 4 == 1)
         for name in NAMES:
             state = checkpoint(tmp_path, "killed", name)
             begun, done = (logged(state, log) for log in ("offsets", "commits"))
-            over = ended(state) if name == PLAYBACK else done >= BATCHES
-            hit[name] += begun > 0 and not over
+            hit[name] += begun > 0 and not (name == PLAYBACK and ended(state))
             within[name] += begun > done
-    assert start(tmp_path, "killed", *NAMES).communicate(timeout=1_200)[0].endswith("done\n")
+    write_in_parts(parts[-1], tmp_path / "in", LAST, first=_STAGES[-2])
+    assert start(tmp_path, "killed", *NAMES, files=3).communicate(timeout=1_200)[0].endswith("done\n")
+    for name in (*STRATEGIES, CHANGED):
+        run(spark, tmp_path, "whole", name, files=10)
     for name in (*STRATEGIES, CHANGED):
         rows = _compare(tmp_path, name)
         print(f"\n{name}: {hit[name]} kills on its way, {within[name]} within a batch; rows: {rows}", end="")
@@ -109,18 +114,16 @@ def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: P
     _assert_played(tmp_path, played)
 
 
-def _prepare(spark: SparkSession, folder: Path, events: pa.Table, played: pa.Table) -> None:
-    """Input for all; and queries that have begun with one latency or slack, and have been given another."""
+def _prepare(spark: SparkSession, folder: Path, first: pa.Table, played: pa.Table) -> None:
+    """A recording; and queries that have begun with one latency or slack, and have been given another."""
     (folder / "recording").mkdir()
     pq.write_table(played.slice(0, 2_010), folder / "recording" / "a.parquet", row_group_size=700)
     pq.write_table(played.slice(2_010), folder / "recording" / "b.parquet", row_group_size=700)
-    first = EVENTS * BEFORE_CHANGE // BATCHES
-    write_in_parts(events.slice(0, first), folder / "in", BEFORE_CHANGE)
+    write_in_parts(first, folder / "in", FIRST)
     for out in ("whole", "killed"):
         run(spark, folder, out, CHANGED, SLACK)
         lc.control(checkpoint(folder, out, CHANGED)).set(latency="300 ms")
         lc.control(checkpoint(folder, out, SLACK)).set(slack="1 ms")
-    write_in_parts(events.slice(first), folder / "in", BATCHES - BEFORE_CHANGE, first=BEFORE_CHANGE)
 
 
 def _compare(folder: Path, name: str) -> dict[str, int]:

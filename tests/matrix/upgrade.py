@@ -21,7 +21,7 @@ EVENTS, FILES = 12_000, 8
 def run(environment: str, folder: Path, out: str, strategies: tuple[str, ...]) -> None:
     """Let one version of Spark take what is there."""
     python = ROOT / environment / "bin" / "python"
-    command = [str(python), "-m", "tests.faults.stream", str(folder), out, "max", *strategies]
+    command = [str(python), "-m", "tests.faults.stream", str(folder), out, "max", "1", *strategies]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     if not done.stdout.endswith("done\n"):
         raise SystemExit(f"{environment}: a stream failed\n{done.stderr[-4_000:]}")
