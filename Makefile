@@ -4,7 +4,7 @@ BIN := .venv/bin
 .PHONY: help setup demo test test-browser test-faults test-spark test-upgrade lint format bench dist docs lock clean
 
 help:
-	@echo "make demo         late readings through every strategy and Spark's watermark, a scoreboard, a page"
+	@echo "make demo         late readings through Spark's watermark and the strategies for one feed, a scoreboard, a page"
 	@echo "make test         all tests that need no process of their own"
 	@echo "make test-browser  reports in a real browser: they render, fit, and answer to pointing"
 	@echo "make test-faults  tests with processes of their own: kill and restart, Connect"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from latecomer.comparison import Data, Recorded, Tell, ask_of, holes_of, nobody
+from latecomer.comparison import Data, Recorded, Tell, ask_of, holes_of, nobody, texts_of
 from latecomer.durations import DEFAULT_TICK, duration_text, duration_us
 from latecomer.errors import InputError, must
 from latecomer.extras import needed_for
@@ -24,7 +24,10 @@ SinkKind = Literal["any", "append"]
 _SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)  # of the late events, which waits are tried for
 _BATCHES = 120  # what is found is no finer than micro-batches
 _FIRST_BATCHES, _FINALISTS = 24, 4  # all candidates in few of them, and the best in all
-_CALL = re.compile(r"withWatermark\(\s*(?:(['\"])([^'\"]+)\1\s*,\s*)?(['\"])([^'\"]+)\3\s*(,\s*mode\s*=[^)]*)?\)")
+_CALL = re.compile(
+    r"withWatermark\(\s*(?:(?:eventTime\s*=\s*)?(['\"])([^'\"]+)\1\s*,\s*)?"
+    r"(?:delayThreshold\s*=\s*)?(['\"])([^'\"]+)\3\s*(,\s*mode\s*=[^)]*)?\)"
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def advise(
     wishes = Wishes(None if deadline is None else duration_us(deadline, "deadline"), complete, memory, sink)
     _check(wishes)
     in_use = None if today is None else read_way(_watermark(today, recorded.get("time", "ts")))
-    asked = ask_of(data, (window, advance, tuple(aggregates)), recorded, _BATCHES)
+    asked = ask_of(data, (window, advance, texts_of(aggregates, "aggregates")), recorded, _BATCHES)
     candidates = candidates_for(asked, wishes, holes_of(asked.stream, every), in_use)
     if asked.stream.batches > 2 * _FIRST_BATCHES:
         first = replace(asked, stream=asked.stream.recut(_FIRST_BATCHES))
@@ -163,6 +166,8 @@ def _watermark(text: str, time: str) -> str:
 
     >>> _watermark("df.withWatermark('ts', '10 minutes').groupBy('k')", "ts")
     "withWatermark('10 minutes')"
+    >>> _watermark("withWatermark(eventTime='ts', delayThreshold='1 hour')", "ts")
+    "withWatermark('1 hour')"
     """
     found = _CALL.search(text)
     if found is None:
@@ -175,6 +180,10 @@ def _watermark(text: str, time: str) -> str:
 
 
 def _check(wishes: Wishes) -> None:
+    for name in ("complete", "memory"):
+        value = getattr(wishes, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(must(name, "be a number", value, "e.g. 0.999" if name == "complete" else "e.g. 1000000"))
     if wishes.complete is not None and not 0 < wishes.complete <= 1:
         raise InputError(must("complete", "be a share above 0, up to 1", wishes.complete, "e.g. 0.999"))
     if wishes.memory is not None and wishes.memory < 1:

@@ -21,6 +21,7 @@ from latecomer.durations import DEFAULT_TICK, Duration, duration_us
 from latecomer.errors import InputError, must
 from latecomer.events import Int64s, int64_view
 from latecomer.extras import needed_for
+from latecomer.outputs import REVISION_COLUMNS
 from latecomer.recordings import ARRIVAL, source_config
 from latecomer.windows import WINDOW_END, WINDOW_START
 from latecomer.windows.grouping import number_keys
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from latecomer.spark.comparing import Asked, Comparison, Pace, RecordedStream, Roles
 
-LEAST_ROWS = 3
 Data: TypeAlias = "str | PathLike[str] | Preset | pa.Table"
 Tell = Callable[[str, int], None]
 
@@ -85,8 +85,8 @@ def compare(
         raise InputError(must("engine", "be spark or python", engine, "choose one"))
     with needed_for("compare"):
         from latecomer.spark.comparing import compare_ways, read_way, usual_ways
-    wanted = [read_way(text) for text in ways or []]
-    asked = ask_of(data, (window, advance, tuple(aggregates)), recorded)
+    wanted = [read_way(text) for text in texts_of(ways or (), "ways")]
+    asked = ask_of(data, (window, advance, texts_of(aggregates, "aggregates")), recorded)
     wanted = wanted or usual_ways(asked.stream, asked.question, holes_of(asked.stream, every))
     if engine == "python":
         from latecomer.rehearsal import rehearse
@@ -96,11 +96,19 @@ def compare(
         return compare_ways(spark, asked, wanted, Path(folder), tell)
 
 
+def texts_of(given: Sequence[str], where: str) -> tuple[str, ...]:
+    """Calls as text, of which a single one may stand alone."""
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(each, str) for each in texts):
+        raise InputError(must(where, "be calls as text", texts, 'e.g. ["count()", "max(\'kwh\')"]'))
+    return texts
+
+
 def ask_of(
     data: Data, windows: tuple[str, str | None, tuple[str, ...]], given: Recorded, usual_batches: int = 24
 ) -> Asked:
     """The question, and the stream that it is asked of; windows: size, advance and aggregates."""
-    from latecomer.spark.comparing import Asked, Question, Roles, recorded
+    from latecomer.spark.comparing import LEAST_ROWS, Asked, Question, Roles, recorded
 
     for name in given:
         if name not in Recorded.__annotations__:
@@ -109,6 +117,9 @@ def ask_of(
     question = Question.read(*windows)
     key, time, max_ahead = given.get("key"), given.get("time", "ts"), given.get("max_ahead")
     rows = _read(data, time, given.get("unit", "us"), given.get("arrival"))
+    if rows.table.num_rows < LEAST_ROWS:
+        got = f"{rows.table.num_rows} with a time, {rows.left_out} without"
+        raise InputError(must("the stream", f"have at least {LEAST_ROWS} rows", got, "record a longer part of it"))
     roles = Roles(time, (key,) if isinstance(key, str) else tuple(key or ()), rows.arrival, given.get("source"))
     chosen = _chosen(rows.table, roles, [each.column for each in question.aggregates])
     ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
@@ -119,9 +130,11 @@ def ask_of(
 def _pace(given: Recorded, usual: int) -> Pace:
     from latecomer.spark.comparing import Pace
 
-    trigger = given.get("trigger")
+    trigger, batches = given.get("trigger"), given.get("batches")
+    if batches is not None and (isinstance(batches, bool) or not isinstance(batches, int)):
+        raise InputError(must("batches", "be a whole number", batches, "e.g. 24"))
     trigger_us = None if trigger is None else duration_us(trigger, "trigger")
-    return Pace(duration_us(given.get("tick", DEFAULT_TICK), "tick"), given.get("batches"), trigger_us, usual)
+    return Pace(duration_us(given.get("tick", DEFAULT_TICK), "tick"), batches, trigger_us, usual)
 
 
 def holes_of(stream: RecordedStream, every: str | None) -> str:
@@ -157,9 +170,6 @@ def _read(data: Any, time: str, unit: str, arrival: str | None) -> _Rows:
     else:
         advice = "give a path, an Arrow table, or lc.preset(...)"
         raise InputError(must("data", "be a recorded stream", type(data).__name__, advice))
-    if rows.table.num_rows < LEAST_ROWS:
-        got = f"{rows.table.num_rows} with a time, {rows.left_out} without"
-        raise InputError(must("the stream", f"have at least {LEAST_ROWS} rows", got, "record a longer part of it"))
     return rows
 
 
@@ -188,6 +198,10 @@ def _chosen(table: pa.Table, roles: Roles, needed: Sequence[str | None]) -> pa.T
     for name in roles.key:
         if name in (roles.time, WINDOW_START, WINDOW_END):
             raise InputError(must("key", "be no column of times", name, "name what tells keys apart"))
+        if name in REVISION_COLUMNS:
+            raise InputError(must("key", "be no column that results have", name, "rename it"))
+        if roles.key.count(name) > 1:
+            raise InputError(must("key", "name each column once", name, "leave it out"))
     return table.select(names)
 
 

@@ -37,6 +37,15 @@ def test_a_period_is_found_where_readings_are_missing(every: int) -> None:
     assert choose_holes(*readings(every), {}) == HoleChoice(every_us=every)
 
 
+@pytest.mark.parametrize("jitter", [0, 50, 20])
+@pytest.mark.parametrize("every", [59 * S, 58_900_000, 295 * S, 3_540 * S])
+def test_a_period_is_not_made_rounder_than_the_readings_say(every: int, jitter: int) -> None:
+    found = choose_holes(*readings(every, every // jitter if jitter else 0), {})
+    assert found is not None
+    assert found.every_us is not None
+    assert abs(found.every_us - every) <= (every // 1_000 if jitter else 0)
+
+
 @pytest.mark.parametrize("jitter_us", [60 * S, 200 * S, 600 * S])
 def test_the_tolerance_is_a_round_time_that_covers_the_jitter(jitter_us: int) -> None:
     found = choose_holes(*readings(3_600 * S, jitter_us), {})

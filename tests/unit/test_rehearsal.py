@@ -94,3 +94,77 @@ def test_a_column_that_is_there_twice_is_named() -> None:
     twice = pa.table([*table.columns, table["key"]], names=[*table.schema.names, "key"])
     with pytest.raises(InputError, match="name columns that are there once; got 'key'"):
         compared(twice)
+
+
+DAYS_AHEAD_US = 400 * 86_400_000_000
+
+
+@pytest.mark.parametrize("bad", [[0], [40], [0, 1, 2, 3, 40, 599]])
+def test_a_micro_batch_of_nothing_but_absurd_times_moves_nothing(bad: list[int]) -> None:
+    ts_us = START_US + np.arange(600) * 1_000_000
+    wrong = np.isin(np.arange(600), bad)
+    table = rows(ts=stamps(np.where(wrong, ts_us + DAYS_AHEAD_US, ts_us)), came=stamps(ts_us))
+    ways = compared(table, max_ahead="1 hour", batches=600, ways=[WAYS[0], *WAYS[2:]])
+    assert all(way.scores.exact for way in ways)
+    assert [way.doors.quarantined for way in ways] == [0, len(bad), len(bad)]
+    assert ways[0].doors.gone == len(bad)
+
+
+@pytest.mark.parametrize("year", ["1969-12-31", "2200-01-01", "9999-01-01"])
+def test_times_that_no_query_takes_are_in_quarantine_and_move_the_watermark_only(year: str) -> None:
+    absurd_us = np.datetime64(year, "us").astype(np.int64)
+    ts_us = START_US + np.arange(600) * 1_000_000
+    table = rows(ts=stamps(np.where(np.arange(600) == 300, absurd_us, ts_us)), came=stamps(ts_us))
+    spark, *ours = compared(table, ways=["withWatermark('5 seconds')", *WAYS[2:]])
+    assert all(way.scores.exact and way.doors.quarantined == 1 for way in ours)
+    assert (spark.doors.gone > 100) == (year > "2000")
+
+
+def test_a_stream_of_absurd_times_is_refused() -> None:
+    ts_us = START_US + np.arange(600) * 1_000_000
+    with pytest.raises(InputError, match="none too far ahead; got '0 of 600'; look at unit, and at max_ahead"):
+        compared(rows(ts=stamps(ts_us + DAYS_AHEAD_US), came=stamps(ts_us)), max_ahead="1 hour")
+    with pytest.raises(InputError, match="have at least 3 rows with a time from 1970-01-01"):
+        compared(rows(ts=stamps(ts_us - 2 * START_US)))
+
+
+def test_nan_is_the_largest_and_one_key_and_so_is_zero() -> None:
+    values = np.where(np.arange(600) % 7 == 0, np.nan, np.arange(600.0))
+    keys = pa.array(np.tile([0.0, -0.0, np.nan], 200))
+    for name in ("max", "min", "sum", "mean"):
+        assert all_right(compared(rows(v=pa.array(values), key=keys), aggregates=[f"{name}('v')"]))
+    only = pa.array(np.full(600, np.nan))
+    assert all_right(compared(rows(v=only), aggregates=["max('v')", "min('v')"]))
+
+
+def test_means_of_large_numbers_are_taken_as_floats() -> None:
+    large = pa.array(2**62 + np.arange(600) % 2)
+    assert all_right(compared(rows(v=large), aggregates=["mean('v')"], window="1 second", key=None, ways=WAYS[:1]))
+
+
+def test_a_deadline_needs_spark() -> None:
+    with pytest.raises(InputError, match="slack with a deadline must be run on Spark"):
+        compared(rows(), ways=["slack(deadline='6 seconds')"], source="key")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"key": ["key", "key"]}, "key must name each column once; got 'key'"),
+        ({"batches": 2.5}, "batches must be a whole number; got 2.5"),
+        ({"aggregates": [3]}, "aggregates must be calls as text"),
+        ({"ways": "tiers('1 s')", "aggregates": "count('nothing')"}, "nothing"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compared(rows(), **asked)
+
+
+def test_a_key_that_is_named_as_a_column_of_results_is_refused() -> None:
+    with pytest.raises(InputError, match="key must be no column that results have; got 'change'; rename it"):
+        compared(rows().rename_columns(["ts", "came", "change"]), key="change")
+
+
+def test_one_way_and_one_aggregate_may_stand_alone() -> None:
+    assert all_right(compared(rows(), ways="tiers('1 day')", aggregates="count()"))

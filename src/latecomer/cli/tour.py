@@ -34,7 +34,7 @@ def tour(
     engine: Annotated[str, typer.Option(help="spark, or python: soon, without figures on speed.")] = "spark",
     html: Annotated[Path, typer.Option("--html", help="The report with pictures.")] = Path("report.html"),
 ) -> None:
-    """Send smart meters' readings, some days late, through Spark's watermark and all strategies, and compare them."""
+    """Send smart meters' readings, some days late, through Spark's watermark and the strategies for one feed."""
     check_writable(html, "--html")
     with needed_for("tour"):
         from latecomer.comparison import compare

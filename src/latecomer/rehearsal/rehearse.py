@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -33,13 +32,10 @@ def _rehearsed(judge: Judge, way: Way, asked: Asked) -> Compared:
         rows = stream.rows.append_column("latecomer_tick", pa.array(stream.tick))
         declared = DeclaredRows.of(rows, {**roled, "arrival": "latecomer_tick", "tick": "1 us"})
     else:
-        declared = DeclaredRows.of(stream.rows, {**roled, "arrival": roles.arrival})
-    if stream.aside.any():
-        declared = declared.take((~stream.aside).nonzero()[0])
-    cuts = [int((~stream.aside)[:cut].sum()) for cut in stream.cuts]  # the end of the stream is a batch of its own
-    run = run_rows(lambda events: ask(way, asked, events), declared, Spread(cuts=tuple(cuts)))
+        declared = DeclaredRows.of(stream.rows, {**roled, "arrival": roles.arrival, "max_ahead": asked.max_ahead})
+    cuts = tuple(stream.cuts.tolist())  # the end of the stream is a batch of its own
+    run = run_rows(lambda events: ask(way, asked, events), declared, Spread(cuts=cuts))
     view = CHANGES if CHANGES in run.query.lanes.names else RESULTS
     given = {batch: run.table(view, batch) for batch in range(len(run.packed))}
     counters = [run.query.counters.counted(packed) for packed in run.packed]
-    judged = judge.judge(way, given, counters, max(each["held"] for each in counters))
-    return replace(judged, doors=replace(judged.doors, quarantined=int(stream.aside.sum())))
+    return judge.judge(way, given, counters, max(each["held"] for each in counters))

@@ -211,13 +211,14 @@ def timing_of(
     if idle_us is not None and beat_us is None:
         beat_us = DEFAULT_HEARTBEAT_US
     ahead_us = None if max_ahead is None else duration_us(max_ahead, "max_ahead", zero=True)
-    earliest_us, latest_us = instant_us(span[0] or "1970-01-01", "earliest"), instant_us(span[1], "latest")
+    earliest_us, latest_us = instant_us(span[0] or USUAL_SPAN[0], "earliest"), instant_us(span[1], "latest")
     if earliest_us >= latest_us:
         raise InputError(must("earliest", "lie before latest", span, "swap them"))
     return Timing(duration_us(tick, "tick"), beat_us, idle_us, ahead_us, earliest_us, latest_us, span[0] is None)
 
 
 LATEST, MERGED = "latest", "merged"
+USUAL_SPAN = "1970-01-01", "2200-01-01"  # times before or from the latter on are no times, unless the user says so
 
 
 def progress_of(progress: str, source: str | None) -> bool:

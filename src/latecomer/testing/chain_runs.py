@@ -103,6 +103,9 @@ def _alone(rows: pa.RecordBatch) -> pa.Table:
 def run_rows(question: Question, rows: DeclaredRows, spread: Spread) -> ChainRun:
     """Run a question on rows, to the end of the stream."""
     query, whole = rows.ask(question), rows.for_pack
+    if query.pack.beating:
+        rule = "be run on Spark: its slack follows how long micro-batches take"
+        raise InputError(must("slack with a deadline", rule, "rows in memory", "give a slack, e.g. slack('5 seconds')"))
     if max(spread.cuts, default=0) > rows.rows.num_rows:
         rule = f"be positions in the rows, of which there are {rows.rows.num_rows}"
         raise InputError(must("cuts", rule, list(spread.cuts), "leave out those beyond them"))

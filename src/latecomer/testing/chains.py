@@ -55,7 +55,8 @@ def run_chain(
     question: from events to a result, e.g. `lambda events: events.scan(...).by(...).scan(...).optimistic("1 hour")`.
     rows: a table of Arrow's, or dicts. cuts: the positions at which a new micro-batch begins. crashes: the numbers of
     micro-batches, from zero, that fail once and are run again. declared: time, key, source, arrival, order, change,
-    progress and tick, as in `lc.disordered`; without arrival every row comes in a tick of its own.
+    progress, tick, max_ahead, earliest and latest, as in `lc.disordered`; without arrival every row comes in a tick of its
+    own.
     """
     return run_rows(question, DeclaredRows.of(rows, declared), Spread(shards, tuple(cuts), tuple(crashes)))
 
@@ -127,10 +128,10 @@ def _check_cut(run: ChainRun, whole: ChainRun, where: str) -> None:
         _same(run.rows(name), whole.rows(name), f"{where}: {name}", (LATENESS,))
 
 
-def _check_end(run: ChainRun, other: ChainRun, where: str) -> None:
-    """In the end the same stands, is in quarantine, and is final behind a barrier."""
+def _check_end(run: ChainRun, other: ChainRun, where: str, lanes: Sequence[str] = (_QUARANTINE,)) -> None:
+    """In the end the same stands, is in some lanes, and is final behind a barrier."""
     _same(run.standing(), other.standing(), f"{where}: what stands")
-    for name in (_QUARANTINE, _FINAL):
+    for name in (*lanes, _FINAL):
         if name in run.query.lanes.names:
             _same(run.rows(name), other.rows(name), f"{where}: {name}")
 
@@ -142,18 +143,20 @@ def _check_sorted(question: Question, rows: DeclaredRows, whole: ChainRun) -> No
     told = all(row.get("stage", first) == first for row in late) and not (late and rows.declared.roles.change)
     if not told or whole.counters["dropped"] or any(each.moves_times or each.in_part for each in gives):
         return
-    taken = rows.take(_not_late(rows, late))
+    ahead = whole.rows(_QUARANTINE) if rows.declared.timing.max_ahead_us is not None else []
+    taken = rows.take(_not_left_out(rows, [*late, *ahead]))
     order = np.lexsort((taken.tick, taken.ts_us))
     in_order = taken.take(order)
     moved = np.append(True, (np.diff(in_order.ts_us) != 0) | (np.diff(in_order.tick) != 0))[: len(order)]
     ticks = np.cumsum(moved)
-    _check_end(whole, run_rows(question, in_order.stamped(ticks), Spread()), "other than in order")
+    run = run_rows(question, in_order.stamped(ticks), Spread())
+    _check_end(whole, run, "other than in order", [] if ahead else [_QUARANTINE])
 
 
-def _not_late(rows: DeclaredRows, late: Iterable[Row]) -> Int64s:
-    """The positions of the rows but those that are late; of equal ones, the last are."""
+def _not_left_out(rows: DeclaredRows, left_out: Iterable[Row]) -> Int64s:
+    """The positions of the rows but those that are late or ahead; of equal ones, the last are."""
     names = rows.rows.schema.names
-    gone = Counter(repr([row[name] for name in names]) for row in late)
+    gone = Counter(repr([row[name] for name in names]) for row in left_out)
     left = []
     for position, row in reversed(list(enumerate(rows.rows.to_pylist()))):
         said = repr([row[name] for name in names])

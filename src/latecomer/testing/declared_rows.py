@@ -16,6 +16,7 @@ from latecomer.events import FOREVER_US, Int64s, concat_rows, int64_view, take_r
 from latecomer.gives import Line
 from latecomer.spark.declare import (
     LATEST,
+    USUAL_SPAN,
     Declared,
     Roles,
     Timing,
@@ -54,6 +55,9 @@ class Roled(TypedDict, total=False):
     change: str | None
     progress: str
     tick: Duration
+    max_ahead: Duration | None
+    earliest: str | None
+    latest: str
 
 
 @dataclass(frozen=True)
@@ -67,24 +71,24 @@ class DeclaredRows:
     @classmethod
     def of(cls, given: AnyRows, roled: Roled) -> DeclaredRows:
         """Declare rows."""
-        unknown = [name for name in roled if name not in Roled.__annotations__]
-        if unknown:
-            rule = f"be declared with {', '.join(Roled.__annotations__)}"
-            raise InputError(must("rows in memory", rule, unknown[0], "leave it out"))
+        check_roles(roled)
         rows, arrival = as_rows(given), roled.get("arrival")
         names = tuple(names_of(cast(Any, roled.get(role)), role) for role in ("key", "order"))
         asked = Roles(roled["time"], names[0], roled.get("source"), arrival, names[1], None, roled.get("change"))
         roles = checked(spark_schema(rows.schema), asked)
-        timing = timing_of(roled.get("tick", DEFAULT_TICK), None, None, None, (None, "2200-01-01"))
+        if roled.get("max_ahead") is not None and arrival is None:
+            raise InputError(must("max_ahead", "come with arrival", "no arrival", "name the column of arrival"))
+        span = roled.get("earliest"), roled.get("latest", USUAL_SPAN[1])
+        timing = timing_of(roled.get("tick", DEFAULT_TICK), None, None, roled.get("max_ahead"), span)
         timing = replace(timing, merged=progress_of(roled.get("progress", LATEST), roles.source), from_1970=False)
-        timing = replace(timing, earliest_us=-FOREVER_US // 4, latest_us=FOREVER_US // 4)
         stamp_us = np.arange(rows.num_rows) if arrival is None else times_of(rows, arrival)
         declared = _declared(rows, replace(roles, end=END), timing)
         return cls(rows, declared, stamp_us) if arrival else cls(rows, declared, stamp_us).stamped(stamp_us)
 
     def stamped(self, stamp_us: Int64s) -> DeclaredRows:
-        """The same rows, which come at other times: those of the user count no more."""
-        roles, timing = replace(self.declared.roles, arrival=STAMP), replace(self.declared.timing, tick_us=1)
+        """The same rows, which come at other times: those of the user count no more, and none is ahead of them."""
+        roles = replace(self.declared.roles, arrival=STAMP)
+        timing = replace(self.declared.timing, tick_us=1, max_ahead_us=None)
         return replace(self, declared=replace(self.declared, roles=roles, timing=timing), stamp_us=stamp_us)
 
     def take(self, chosen: Int64s) -> DeclaredRows:
@@ -127,6 +131,16 @@ class DeclaredRows:
         said = [{roles.arrival: over_us} | ({} if roles.source is None else {roles.source: each}) for each in sources]
         ends = pa.RecordBatch.from_pylist(said, schema=rows.schema)
         return ends.append_column(END, pa.repeat(pa.scalar(True), len(sources)))
+
+
+def check_roles(roled: Roled) -> None:
+    """Refuse what rows cannot be declared with, and rows without a time."""
+    unknown = [name for name in roled if name not in Roled.__annotations__]
+    if unknown:
+        rule = f"be declared with {', '.join(Roled.__annotations__)}"
+        raise InputError(must("rows in memory", rule, unknown[0], "leave it out"))
+    if "time" not in roled:
+        raise InputError(must("time", "name the column of event time", None, "e.g. time='ts'"))
 
 
 def as_rows(given: AnyRows) -> pa.RecordBatch:

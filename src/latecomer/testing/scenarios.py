@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from latecomer.errors import InputError, must
 from latecomer.testing.chain_runs import Row, Spread, run_rows
-from latecomer.testing.declared_rows import DeclaredRows, Question, Roled, as_rows
+from latecomer.testing.declared_rows import DeclaredRows, Question, Roled, as_rows, check_roles
 from latecomer.testing.tables import Written, read_table, shown
 
 
@@ -102,10 +102,14 @@ class Scenario:
     def __init__(self, stream: str | pa.Table, cuts: Sequence[int] = (), **declared: Unpack[Roled]) -> None:
         """A table as text, or one of Arrow's with cuts; `declared`: as in `lc.disordered`, with `arrival`."""
         written = read_table(stream) if isinstance(stream, str) else Written(stream, tuple(cuts))
+        check_roles(declared)
         if declared.get("arrival") is None:
             rule = "name the column that says when a row came: without it, what is late depends on the engine"
             raise InputError(must("arrival", rule, None, "e.g. arrival='came'"))
         self.table, self.cuts, self._declared = written.table, written.cuts, declared
+        if not all(0 < cut < self.table.num_rows for cut in self.cuts):
+            rule = f"be positions within the {self.table.num_rows} rows"
+            raise InputError(must("cuts", rule, list(self.cuts), "the end is a micro-batch of its own"))
 
     def run(self, question: Question, *, spark: Any = None, shards: int = 1) -> ScenarioRun:
         """Ask the question, without Spark or, with a session of it, there; the end comes in a batch of its own."""

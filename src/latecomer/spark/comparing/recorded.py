@@ -15,12 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from latecomer.disorder.ahead import too_far_ahead
 from latecomer.disorder.measures import lateness
+from latecomer.durations import instant_us
 from latecomer.errors import InputError, must
 from latecomer.events import NEVER_US, Bools, Int64s, Layout, take_rows
 from latecomer.quality import MARK, Stream
+from latecomer.spark.declare import USUAL_SPAN
 from latecomer.spark.stream_files import read_batches, write_batches
 
 TIMESTAMP = pa.timestamp("us", "UTC")
+LEAST_ROWS = 3
 MOST_BATCHES = 20_000  # a micro-batch takes some milliseconds without Spark
 MOST_ON_SPARK = 90  # Spark remembers the progress of a hundred micro-batches
 
@@ -60,7 +63,8 @@ class RecordedStream:
     cuts: Int64s  # the row after each micro-batch
     tick: Int64s
     tick_us: int
-    aside: Bools  # rows that are too far ahead of their arrival: they move nothing
+    ahead: Bools  # rows too far ahead of their arrival, which Spark's own query is spared too
+    aside: Bools  # these, and rows whose times are none that a query of ours takes: they move nothing
     arrival_us: Int64s | None = None
     left_out: int = 0  # rows without a time, which are in no micro-batch
 
@@ -72,8 +76,21 @@ class RecordedStream:
     @property
     def marks_us(self) -> Int64s:
         """The high-water mark after each micro-batch."""
-        counted_us = np.where(self.aside, NEVER_US, self.ts_us)
-        marks: Int64s = np.maximum.accumulate(counted_us)[self.cuts - 1]
+        return self._marks(~self.aside)
+
+    @property
+    def sparks_marks_us(self) -> Int64s:
+        """What Spark's own query takes for it."""
+        return self._marks(~self.ahead)
+
+    @property
+    def span_us(self) -> tuple[int, int]:
+        """The first and the last time that count."""
+        counted_us = self.ts_us[~self.aside]
+        return int(counted_us.min()), int(counted_us.max())
+
+    def _marks(self, counted: Bools) -> Int64s:
+        marks: Int64s = np.maximum.accumulate(np.where(counted, self.ts_us, NEVER_US))[self.cuts - 1]
         return marks
 
     def recut(self, batches: int) -> RecordedStream:
@@ -123,17 +140,28 @@ def recorded(
     ts_us, arrival_us = times
     order = np.arange(len(ts_us)) if arrival_us is None else np.argsort(arrival_us, kind="stable")
     ts_us = ts_us[order]
-    stamps, aside = {roles.time: ts_us}, np.zeros(len(order), dtype=np.bool_)
+    stamps, ahead, aside = {roles.time: ts_us}, np.zeros(len(order), dtype=np.bool_), _outside(ts_us)
     if arrival_us is not None:
         arrival_us = arrival_us[order]
         stamps[str(roles.arrival)] = arrival_us
-        aside = too_far_ahead(ts_us, arrival_us, max_ahead_us)
+        ahead = too_far_ahead(ts_us, arrival_us, max_ahead_us)
+        aside = aside | ahead | _outside(arrival_us)
+    if (~aside).sum() < LEAST_ROWS:
+        rule = f"have at least {LEAST_ROWS} rows with a time from {USUAL_SPAN[0]} to {USUAL_SPAN[1]}"
+        got = f"{int((~aside).sum())} of {len(order)}"
+        raise InputError(must("the stream", f"{rule}, none too far ahead", got, "look at unit, and at max_ahead"))
     tick, cuts = _cut(len(ts_us), arrival_us, pace)
     nullable = pa.schema([each.with_nullable(True).with_metadata(None) for each in table.schema])
     taken = table.cast(nullable).take(pa.array(order)).combine_chunks()
     for name, us in stamps.items():
         taken = taken.set_column(taken.schema.get_field_index(name), name, pa.array(us).view(TIMESTAMP))
-    return RecordedStream(taken.to_batches()[0], roles, ts_us, cuts, tick, pace.tick_us, aside, arrival_us)
+    return RecordedStream(taken.to_batches()[0], roles, ts_us, cuts, tick, pace.tick_us, ahead, aside, arrival_us)
+
+
+def _outside(times_us: Int64s) -> Bools:
+    """Which times no query takes that does not say `earliest` or `latest`."""
+    earliest_us, latest_us = (instant_us(each, "time") for each in USUAL_SPAN)
+    return np.asarray((times_us < earliest_us) | (times_us >= latest_us))
 
 
 def _cut(rows: int, arrival_us: Int64s | None, pace: Pace) -> tuple[Int64s, Int64s]:

@@ -152,15 +152,16 @@ def _start_spark(way: Way, asked: Asked, df: DataFrame, checkpoint: str, sink: S
         ahead_us = duration_us(asked.max_ahead, "max_ahead", zero=True)
         sane = F.col(roles.time) <= F.col(roles.arrival) + F.expr(f"INTERVAL {ahead_us} MICROSECONDS")
         df = df.where(sane | F.col(END))
-    last_us = int(asked.stream.marks_us[-1])
+    first_us, last_us = asked.stream.span_us
     last = F.timestamp_micros(F.lit(last_us + _YEARS_US))
     rows = df.withColumn(roles.time, F.when(F.col(END), last).otherwise(F.col(roles.time)))
     span = F.window(roles.time, f"{window.size_us} microseconds", f"{window.advance_us} microseconds")
     waited = rows.withWatermark(roles.time, f"{duration_us(delay, 'delay', zero=True)} microseconds")
     grouped = waited.groupBy(span, *roles.key)
-    given = grouped.agg(*asked.question.spark_columns()).where(
+    of_stream = (F.col("window.end") > F.timestamp_micros(F.lit(first_us))) & (
         F.col("window.start") <= F.timestamp_micros(F.lit(last_us))
     )
+    given = grouped.agg(*asked.question.spark_columns()).where(of_stream)
     times = F.col("window.start").alias(WINDOW_START), F.col("window.end").alias(WINDOW_END)
     names = [each.name for each in asked.question.all_aggregates]
     shown = given.select(*times, *roles.key, *names)
