@@ -14,7 +14,7 @@ from latecomer.errors import InputError
 from latecomer.outputs import ITEM
 from latecomer.spark.disordered import Events
 from latecomer.testing import check_chain, run_chain
-from latecomer.testing.declared_rows import Question
+from latecomer.testing.declared_rows import Question, Roled
 from latecomer.windows.hashing import hash_rows
 from tests.naive_optimistic import By, Event, Fold, Map
 from tests.naive_optimistic import Optimistic as Naive
@@ -192,3 +192,15 @@ def test_rows_that_lack_a_column_have_null_there_and_cuts_are_in_the_rows() -> N
     for cuts in ([-1], [3]):
         with pytest.raises(lc.InputError, match="cuts must be positions in the rows"):
             run_chain(question, rows, time="at", key="k", cuts=cuts)
+
+
+def test_rows_too_far_ahead_are_set_aside_as_on_spark() -> None:
+    rows = [{"at": second * 1_000_000, "came": second * 1_000_000, "n": second} for second in range(60)]
+    rows[20]["at"] += 7_200_000_000
+    known: Roled = {"time": "at", "arrival": "came", "max_ahead": "1 hour"}
+    run = run_chain(lambda events: events.reorder("5 seconds"), rows, **known)
+    assert [row["n"] for row in run.rows("quarantine")] == [20]
+    assert len(run.rows("results")) == 59
+    check_chain(lambda events: events.reorder("5 seconds"), rows, **known)
+    with pytest.raises(InputError, match="max_ahead must come with arrival"):
+        run_chain(lambda events: events.reorder("5 seconds"), rows, time="at", max_ahead="1 hour")

@@ -1,7 +1,8 @@
 """`latecomer bench advise`: what `latecomer advise` promises, against what happens on Spark.
 
-For every stream advice is asked for, and the recommended way and the two next best run on Spark, with micro-batches
-other than those the advice was rehearsed with, as a query would have.
+For every stream advice is asked for; the recommended way, the two next best and the usual ways of `latecomer compare`
+run on Spark, with micro-batches other than those the advice was rehearsed with, as a query would have. With a deadline
+they are the same: no answer comes sooner than its micro-batch.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import latecomer as lc
-from latecomer.advising import Advice, SinkKind
+from latecomer.advising import Advice, SinkKind, Wishes
+from latecomer.durations import duration_text, duration_us
 from latecomer.report.shape import Report, Target
-from latecomer.spark.comparing import Compared
+from latecomer.spark.comparing import Compared, usual_ways
 
 _OTHERS = 2
 _PRESETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
@@ -30,12 +32,16 @@ _PRESETS: dict[str, tuple[str, dict[str, Any], str, str]] = {
 
 @dataclass(frozen=True)
 class AdviseBench:
-    """Micro-batches of the advice and of the run, what the sink takes, and recorded streams besides the presets."""
+    """Micro-batches of the advice and of the run, what is wished, and recorded streams besides the presets.
+
+    windows: the deadline, in windows of each stream; None for none.
+    """
 
     rehearsed: int = 24
     run: int = 12
     seed: int = 0
     sink: SinkKind = "any"
+    windows: float | None = None
     files: tuple[str, ...] = field(default=())
 
 
@@ -53,12 +59,13 @@ def run(settings: AdviseBench, tell: Callable[[str], None]) -> Report:
     points, held, apart = 0.0, 1.0, 1.0
     for asked in [*_presets(settings.seed), *map(_file, settings.files)]:
         tell(f"{asked.name}: advice")
-        advice = lc.advise(asked.data, **asked.known, batches=settings.rehearsed, sink=settings.sink)
+        deadline = None if settings.windows is None else settings.windows * duration_us(asked.known["window"], "window")
+        wished: dict[str, Any] = {"sink": settings.sink, "deadline": deadline and duration_text(int(deadline))}
+        advice = lc.advise(asked.data, **asked.known, batches=settings.rehearsed, **wished)
         tell(f"{asked.name}: on Spark")
-        tried = [advice.best, *advice.others[:_OTHERS]]
-        ways = [way.way.text for way in tried]
-        on_spark = lc.compare(asked.data, **asked.known, ways=ways, batches=settings.run).ways
-        row = _row(asked.name, advice, on_spark)
+        batches = settings.run if deadline is None else settings.rehearsed
+        on_spark = lc.compare(asked.data, **asked.known, ways=_ways(advice), batches=batches).ways
+        row = {**_row(asked.name, advice, on_spark), "wishes": {name: each for name, each in wished.items() if each}}
         report.results.append(row)
         points = max(points, row["points_apart"])
         held = max(held, row["held_apart"])
@@ -77,26 +84,47 @@ def _row(name: str, advice: Advice, on_spark: list[Compared]) -> dict[str, Any]:
     return {
         "stream": name,
         "recommended": said.way.text,
+        "promised": round(100 * said.scores.right_share, 3),
         "right": round(100 * found.scores.right_share, 3),
         "points_apart": 100 * abs(said.scores.right_share - found.scores.right_share),
         "held": found.held,
         "held_apart": max(ratio, 1 / ratio),
         "settled_s": found.scores.right[1],
-        "from_best": _from_best(on_spark),
+        "from_best": _from_best(on_spark, advice.wishes),
+        "missed": list(advice.wishes.missed(found)),
+        "said_to_be_missed": list(advice.missed),
+        "tried": [{"way": way.way.text, "right": round(100 * way.scores.right_share, 3)} for way in on_spark],
     }
 
 
-def _from_best(on_spark: list[Compared]) -> float:
-    """How many times as long the recommended way takes to be right as the soonest that is as right as it."""
-    first = on_spark[0]
+def _ways(advice: Advice) -> list[str]:
+    """The recommended way, the next best, and the usual ones, which no advice has chosen, if the sink can take them."""
+    usual = (way for way in usual_ways(advice.asked.stream, advice.asked.question) if not way.is_spark)
+    once = [way.text for way in usual if advice.wishes.sink == "any" or not way.revises]
+    return list(dict.fromkeys([advice.best.way.text, *(way.way.text for way in advice.others[:_OTHERS]), *once]))
+
+
+def _from_best(on_spark: list[Compared], wishes: Wishes) -> float:
+    """How much better than the recommended way another one is that grants no fewer wishes.
+
+    How many times as many windows are right, or, where as many are, how many times as soon.
+    """
+    first, most = on_spark[0], len(wishes.missed(on_spark[0]))
+    rivals = [way for way in on_spark if len(wishes.missed(way)) <= most]
+    share = max(way.scores.right_share for way in rivals)
+    if any(len(wishes.missed(way)) < most for way in rivals):
+        return inf  # another one grants more
+    if share > first.scores.right_share + 1e-9:
+        return share / first.scores.right_share if first.scores.right_share else inf
     mine = first.scores.right[1]
-    as_right = [way.scores.right[1] for way in on_spark if way.scores.right_share >= first.scores.right_share - 1e-9]
-    soonest = min((each for each in as_right if each is not None), default=None)
-    if any(way.scores.right_share > first.scores.right_share + 1e-9 for way in on_spark):
-        return inf  # another one has more windows right
+    soonest = min((way.scores.right[1] for way in rivals if way.scores.right_share >= share - 1e-9), key=_none_last)
     if mine is None or soonest is None or mine == soonest:
         return 1.0
-    return inf if mine == inf else mine / max(soonest, 1e-3)
+    return mine / max(soonest, 1e-3)
+
+
+def _none_last(seconds: float | None) -> float:
+    return inf if seconds is None else seconds
 
 
 def _presets(seed: int) -> list[Asked]:

@@ -111,10 +111,13 @@ def advise(
         list[str] | None, typer.Option(help="Also PATH,TIME,ARRIVAL,KEY,WINDOW of a recorded stream, in microseconds.")
     ] = None,
     append_only: Annotated[bool, typer.Option("--append-only", help="For sinks that take no second answer.")] = False,
+    windows: Annotated[
+        float | None, typer.Option("--deadline-windows", min=0.1, help="With a deadline of so many windows.")
+    ] = None,
     seed: EventSeedOption = 0,
     json: JsonOption = None,
 ) -> None:
-    """What advice promises against what happens on Spark, on six made streams (about 8 minutes)."""
+    """What advice promises against what happens on Spark, on six made streams (about 15 minutes)."""
     from latecomer_lab.advised import AdviseBench, run
 
     check_writable(json)
@@ -123,7 +126,8 @@ def advise(
             advice = "e.g. --file readings.parquet,ts,received_at,meter,'1 hour'"
             raise InputError(must("--file", "be PATH,TIME,ARRIVAL,KEY,WINDOW", text, advice))
     with working("bench advise") as tell:
-        report = run(AdviseBench(seed=seed, sink="append" if append_only else "any", files=tuple(file or ())), tell)
+        settings = AdviseBench(24, 12, seed, "append" if append_only else "any", windows, tuple(file or ()))
+        report = run(settings, tell)
     _finish(report, json)
 
 

@@ -55,8 +55,8 @@ def run_chain(
     question: from events to a result, e.g. `lambda events: events.scan(...).by(...).scan(...).optimistic("1 hour")`.
     rows: a table of Arrow's, or dicts. cuts: the positions at which a new micro-batch begins. crashes: the numbers of
     micro-batches, from zero, that fail once and are run again. declared: time, key, source, arrival, order, change,
-    progress, tick, max_ahead, earliest and latest, as in `lc.disordered`; without arrival every row comes in a tick of its
-    own.
+    progress, tick, max_ahead, earliest and latest, as in `lc.disordered`; without arrival every row comes in a tick of
+    its own.
     """
     return run_rows(question, DeclaredRows.of(rows, declared), Spread(shards, tuple(cuts), tuple(crashes)))
 

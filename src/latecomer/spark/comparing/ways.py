@@ -55,6 +55,11 @@ class Way:
         return max((duration_us(each, self.call.name, zero=True) for each in waits), default=0)
 
     @property
+    def revises(self) -> bool:
+        """Whether it may give a window a second answer."""
+        return self.exact or len(self.call.arguments) > 1 or self.call.keywords.get("mode") == "update"
+
+    @property
     def exact(self) -> bool:
         """Whether it promises the sorted run's results where no row is later than its bound."""
         return self.call.name in ("optimistic", "timetravel")
