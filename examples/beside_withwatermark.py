@@ -57,46 +57,6 @@ def with_latecomer(*latencies: str) -> dict[str, int]:
     return {ANSWERED: counted["accepted"], ASIDE: aside, LOST: counted["seen"] - counted["accepted"] - aside}
 
 
-def draw(rows: dict[str, dict[str, int]], file: Path) -> None:
-    """A bar for each way to ask."""
-    import altair as alt
-    import vl_convert
-
-    colours = {ANSWERED: "#4c78a8", ASIDE: "#f2b134", LOST: "#d1495b"}
-    bars = [
-        {"way": way, "what": what, "n": n, "place": place}
-        for way, parts in rows.items()
-        for place, (what, n) in enumerate(parts.items())
-    ]
-    shown = alt.Scale(domain=list(colours), range=list(colours.values()))
-    labels = [
-        {"way": way, "n": readings_wanted.rows, "text": f"{max(parts[LOST], parts[ASIDE]):,} {word}"}
-        for way, parts in rows.items()
-        for word in ("gone" if parts[LOST] else "set aside",)
-    ]
-    ways = alt.Y("way:N", title=None, sort=list(rows), axis=alt.Axis(labelLimit=400, ticks=False, domain=False))
-    drawn = (
-        alt.Chart(alt.Data(values=bars))
-        .mark_bar()
-        .encode(
-            x=alt.X("n:Q", title="readings", axis=alt.Axis(format=",d", tickCount=5)),
-            y=ways,
-            color=alt.Color("what:N", title=None, scale=shown, legend=alt.Legend(orient="top")),
-            order="place:O",
-        )
-    )
-    texts = alt.Chart(alt.Data(values=labels)).mark_text(align="left", dx=8, fontSize=13)
-    chart = (
-        (drawn + texts.encode(x="n:Q", y=ways, text="text:N"))
-        .properties(width=380, height=36 * len(rows))
-        .configure(background="white", padding=12)
-        .configure_view(stroke=None)
-        .configure_axis(labelFontSize=13, titleFontSize=13, titleFontWeight="normal", labelPadding=6)
-        .configure_legend(labelFontSize=13)
-    )
-    file.write_text(vl_convert.vegalite_to_svg(chart.to_dict()))
-
-
 sane = "ts <= received_at + INTERVAL 1 HOUR"
 found = {
     "withWatermark, 30 s": with_watermark(readings(), "spark"),
@@ -109,4 +69,6 @@ print(f"{'':38}{ANSWERED:>16}{'set aside':>11}{'gone':>9}")
 for way, parts in found.items():
     print(f"{way:38}{parts[ANSWERED]:>16,}{parts[ASIDE]:>11,}{parts[LOST]:>9,}")
 if len(sys.argv) > 1:
+    from latecomer_lab.beside_picture import draw
+
     draw(found, Path(sys.argv[1]))
