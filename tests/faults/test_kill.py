@@ -27,7 +27,8 @@ KILLS = int(os.environ.get("KILLS", "4"))
 FIRST, MORE, LAST = 8, 6, 4  # files, of which more come before each kill: no query can be done before the last one
 BATCHES = FIRST + MORE * KILLS + LAST
 _STAGES = [0, *(FIRST + MORE * number for number in range(KILLS + 1)), BATCHES]
-EVENTS = 500 * BATCHES
+PER_FILE = 500  # events: 25 whole ticks
+EVENTS = PER_FILE * BATCHES
 PLAYED, PACE = 24_000, "0.05"  # events, two minutes of arrivals, played in forty: no machine is too slow to kill it
 NAMES = (*STRATEGIES, CHANGED, PLAYBACK)
 ROOT = Path(__file__).parents[2]
@@ -87,7 +88,7 @@ def _standing(changes: pa.Table) -> pa.Table:
 
 def test_kills_at_random_moments_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     events, played = _absurd(make_events(EVENTS, seed=11)), make_events(PLAYED, seed=12)
-    parts = [events.slice(start * 500, (stop - start) * 500) for start, stop in pairwise(_STAGES)]
+    parts = [events.slice(start * PER_FILE, (stop - start) * PER_FILE) for start, stop in pairwise(_STAGES)]
     _prepare(spark, tmp_path, parts[0], played)
 
     rng, hit, within = random.Random(3), Counter[str](), Counter[str]()
