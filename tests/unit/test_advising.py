@@ -178,3 +178,16 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
 def test_wishes_that_make_no_sense_are_refused(wishes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         advised(**wishes)
+
+
+def test_a_deadline_that_no_way_keeps_costs_no_windows() -> None:
+    """Where a micro-batch takes three hours, a wait of minutes hardly delays answers, and makes them right."""
+    ts_us = START_US + np.arange(5_000) * 60_000_000
+    late_us = np.where(np.arange(5_000) % 2 == 0, 45 * 60_000_000, 0)
+    kind = pa.timestamp("us", "UTC")
+    table = pa.table({"ts": pa.array(ts_us, kind), "came": pa.array(ts_us + late_us, kind)})
+    asked: dict[str, Any] = {"window": "10 minutes", "arrival": "came", "sink": "append", "trigger": "3 hours"}
+    found = advise(table, **asked, deadline="1 hour")
+    assert found.missed == ("deadline",)
+    assert found.best.scores.right_share == 1.0
+    assert found.best.scores.right_share > min(way.scores.right_share for way in found.others)
