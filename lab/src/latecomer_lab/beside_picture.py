@@ -8,6 +8,7 @@ import altair as alt
 import vl_convert
 
 _COLOURS = ("#4c78a8", "#f2b134", "#d1495b")  # in the answers, set aside, gone
+_AROUND = {"left": 48, "right": 24, "top": 12, "bottom": 12}  # browsers have wider letters than those it is drawn with
 
 
 def draw(rows: dict[str, dict[str, int]], file: Path) -> None:
@@ -35,10 +36,10 @@ def draw(rows: dict[str, dict[str, int]], file: Path) -> None:
     chart = (
         (drawn + texts.encode(x="n:Q", y=ways, text="text:N"))
         .properties(width=380, height=36 * len(rows))
-        .configure(background="white", padding=12)
+        .configure(background="white", padding=_AROUND)
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=13, titleFontSize=13, titleFontWeight="normal", labelPadding=6)
-        .configure_legend(labelFontSize=13)
+        .configure_legend(labelFontSize=13, columnPadding=36)
     )
     file.write_text(vl_convert.vegalite_to_svg(chart.to_dict()), encoding="utf-8")
 
